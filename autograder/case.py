@@ -1,0 +1,210 @@
+"""The vocabulary of a case. One file in `autograder/cases/` declares one module with it.
+
+    case = Case("03_attention")
+
+    @case.step
+    def scores(q, k):                       # a step: one tensor, computed from the tensors named as its parameters
+        return q @ k.mT / q.shape[-1] ** 0.5
+
+    @case.fault("scale-missing", at="scores", text="...")
+    def _(q, k):                            # a fault: a mistake that people make at that step
+        return q @ k.mT
+
+    case.exercise("attention_scores(q, k)", returns="scores", ...)
+
+A step whose name starts with an underscore is internal: it is computed, but never shown to a learner.
+A fault function with a parameter named `right` receives the step's right value and spoils it.
+"""
+
+import ast
+import inspect
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One set of arguments for an exercise, and what is special about it in a learner's words."""
+
+    label: str
+    inputs: dict[str, Any]
+    refused: bool = False  # the function must raise
+    raises: tuple[type[Exception], ...] = (Exception,)  # ... one of these
+    variant: bool = False  # made by the grader from another sample: other dtype, other strides
+    golden: bool = False  # recorded from the trained model; the expected tensors come from the file
+    gradient: bool = True
+
+
+def sample(label: str, *, gradient: bool = True, **inputs: Any) -> Sample:
+    """Arguments, in the contract's order, for which the function has a value."""
+    return Sample(label, inputs, gradient=gradient)
+
+
+def refusal(label: str, *raises: type[Exception], **inputs: Any) -> Sample:
+    """Arguments that the function must refuse, by raising one of `raises` (any exception when none is named)."""
+    return Sample(label, inputs, refused=True, raises=raises or (Exception,), gradient=False)
+
+
+class Draw:
+    """Seeded random inputs on one device. Torch is imported only when a tensor is drawn."""
+
+    def __init__(self, seed: int, device: str = "cpu"):
+        self.seed = seed
+        self.device = device
+        self.random = random.Random(seed)
+
+    def normal(self, *shape: int, scale: float = 1.0):
+        """A float32 tensor of that shape, normal with mean 0 and standard deviation `scale`."""
+        import torch
+
+        generator = torch.Generator().manual_seed(self.random.getrandbits(63))
+        return (torch.randn(shape, generator=generator) * scale).to(self.device)
+
+    def integers(self, low: int, high: int, *shape: int):
+        """An int64 tensor of that shape with low <= value < high."""
+        import torch
+
+        generator = torch.Generator().manual_seed(self.random.getrandbits(63))
+        return torch.randint(low, high, shape, generator=generator).to(self.device)
+
+    def tensor(self, values: Any):
+        """These values as a tensor."""
+        import torch
+
+        return torch.tensor(values, device=self.device)
+
+
+@dataclass(frozen=True)
+class Step:
+    name: str
+    function: Callable
+    parameters: tuple[str, ...]
+
+    @property
+    def public(self) -> bool:
+        return not self.name.startswith("_")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A mistake that people make: what it computes at one step instead of the right value."""
+
+    id: str
+    at: str  # the step it spoils
+    tensor: str  # the first tensor, among those a learner sees, that comes out different
+    text: str  # the question or pointer that the report prints
+    function: Callable
+    parameters: tuple[str, ...]
+    only: tuple[str, ...] = ()  # the exercises it applies to; empty: all that compute the step
+
+    @property
+    def spoils(self) -> bool:
+        """Whether it changes the step's right value, rather than replacing the step."""
+        return "right" in self.parameters
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One function that the learner writes."""
+
+    module: str
+    signature: str
+    returns: tuple[str, ...]
+    inputs: Callable[[Draw], Iterable[Sample]]
+    points: int
+    hints: tuple[str, str, str]  # a question, a pointer, a formula
+    lesson: str  # the title of the lesson's section
+    reference: Callable | None = None  # an implementation on the library's own operators
+    probe: str | None = None  # a function of autograder/probes/ that calls the learner's; None: called as it is
+    golden: Callable | None = None  # activations and weights of the trained model -> inputs
+    forbidden: tuple[str, ...] = ()
+    explain: Callable | None = None  # inputs and the learner's wrong value -> sentences about it
+    shown: tuple[str, ...] = ()  # the tensors compared, in running order
+    defaults: dict[str, Any] = field(default_factory=dict)
+    tolerance: float = 1e-5
+    seconds: float = 10.0
+
+    @property
+    def name(self) -> str:
+        return self.signature.partition("(")[0]
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(_parse(self.signature))
+
+
+def _parse(signature: str) -> dict[str, Any]:
+    """The parameters of a signature with their defaults (`inspect.Parameter.empty` where there is none)."""
+    arguments = ast.parse(f"def {signature}: pass").body[0].args
+    names = [argument.arg for argument in arguments.args + arguments.kwonlyargs]
+    values = [ast.literal_eval(node) for node in arguments.defaults + arguments.kw_defaults]
+    missing = [inspect.Parameter.empty] * (len(names) - len(values))
+    return dict(zip(names, missing + values))
+
+
+class Case:
+    """All that the grader knows of one module. A learner may read it: it holds no solution code."""
+
+    def __init__(self, module: str, axes: dict[str, str] | None = None):
+        self.module = module
+        self.axes = axes or {}  # the names of each tensor's axes: {"scores": "B H Tq Tk"}
+        self.steps: dict[str, Step] = {}
+        self.faults: dict[str, Fault] = {}
+        self.exercises: dict[str, Exercise] = {}
+
+    def step(self, function: Callable) -> Callable:
+        """Declare a step: the function's name is the tensor's, its parameters are the tensors it is computed from."""
+        name = function.__name__
+        self.steps[name] = Step(name, function, tuple(inspect.signature(function).parameters))
+        return function
+
+    def fault(self, id: str, at: str, text: str, tensor: str | None = None, only: tuple[str, ...] = ()) -> Callable:
+        """Declare a fault at a step. `tensor` must be given when the step is internal."""
+        if at not in self.steps:
+            raise ValueError(f"fault {id!r} is at {at!r}, which is no step of {self.module}")
+        if id in self.faults:
+            raise ValueError(f"fault {id!r} is declared twice in {self.module}")
+
+        def declare(function: Callable) -> Callable:
+            parameters = tuple(inspect.signature(function).parameters)
+            self.faults[id] = Fault(id, at, tensor or at, text, function, parameters, only)
+            return function
+
+        return declare
+
+    def exercise(self, signature: str, *, returns: str | tuple[str, ...], **facts: Any) -> Exercise:
+        """Declare an exercise by its contract signature and the step, or steps, that its value is."""
+        returns = (returns,) if isinstance(returns, str) else returns
+        defaults = {name: value for name, value in _parse(signature).items() if value is not inspect.Parameter.empty}
+        exercise = Exercise(self.module, signature, returns, defaults=defaults, **facts)
+        exercise = Exercise(**{**exercise.__dict__, "shown": self._shown(exercise)})
+        self.exercises[exercise.name] = exercise
+        return exercise
+
+    def needed(self, exercise: Exercise) -> list[str]:
+        """The steps that the exercise computes, in running order."""
+        found: set[str] = set()
+        waiting = list(exercise.returns)
+        while waiting:
+            name = waiting.pop()
+            if name in found or name in exercise.parameters:
+                continue
+            if name not in self.steps:
+                raise ValueError(f"{self.module}: {exercise.name} needs {name!r}, which is neither an input nor a step")
+            found.add(name)
+            waiting.extend(self.steps[name].parameters)
+        return [name for name in self.steps if name in found]
+
+    def _shown(self, exercise: Exercise) -> tuple[str, ...]:
+        return tuple(name for name in self.needed(exercise) if self.steps[name].public)
+
+    def faults_of(self, exercise: Exercise) -> list[Fault]:
+        """The faults that can show in this exercise."""
+        needed = self.needed(exercise)
+        return [
+            fault
+            for fault in self.faults.values()
+            if fault.at in needed and (not fault.only or exercise.name in fault.only)
+        ]

@@ -1,0 +1,10 @@
+"""Mistakes that any function can make. They are seen directly, not searched for."""
+
+from autograder.result import Mistake
+
+CHANGED = Mistake("argument-changed-in-place", "who else holds the tensor that you were given?")
+DETACHED = Mistake("gradient-cut-off", "which step leaves the graph that the gradient must walk back through?")
+DTYPE = Mistake("dtype-not-kept", "which type did the input have, and which has your result?")
+ACCEPTED = Mistake("wrong-argument-accepted", "what should your function do with arguments that it cannot serve?")
+
+GENERAL = (CHANGED, DETACHED, DTYPE, ACCEPTED)

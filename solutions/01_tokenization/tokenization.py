@@ -1,0 +1,290 @@
+"""Tokenization: from text to bytes to the integers that a GPT reads, and back.
+
+Write the functions in the order they stand here: each one uses those above it. No torch in this module.
+
+Words    byte 0..255 of the text's UTF-8 · id the integer of one token · merge (left, right) two byte strings
+         that become one token · rank a merge's place in the list, 0 learnt first · special token a marker
+         such as <|endoftext|> that has an id of its own and no bytes that merges could build
+Ids      0..255 the single bytes, in the order of `bytes_to_unicode` · 256 + r the merge of rank r
+"""
+
+# BEGIN SOLUTION
+import math
+from collections import Counter, defaultdict
+from itertools import pairwise
+
+import regex
+
+# In order: contractions, letters, numbers, other signs (each run with at most one space in front), then white
+# space; a run of it before a word gives up its last character, which is the word's own space if it is one.
+GPT2_WORDS = regex.compile(r"'(?:s|t|re|ve|m|ll|d)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+")
+# END SOLUTION
+
+
+def bytes_to_unicode() -> dict[int, str]:
+    """Give each of the 256 bytes one visible character, so that a token can be printed and stored as text.
+
+    The bytes 33..126, 161..172 and 174..255 keep their own character, chr(byte). The 68 others (space, newline,
+    control characters, ...) take chr(256), chr(257), ... in increasing order of the byte. The dictionary holds
+    the 188 that keep theirs first, then the 68: byte number i of this order has the id i in GPT-2's vocabulary.
+
+    By hand: 33 -> "!" comes first (id 0), 65 -> "A" has the id 32; 0 -> chr(256) has the id 188, and
+    the space, byte 32, -> chr(288) = "Ġ" has the id 220.
+
+    Source: Radford et al. 2019, section 2.2 (bytes as the base vocabulary); the table is that of the released encoder.
+    """
+    # BEGIN SOLUTION
+    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    hidden = [byte for byte in range(256) if byte not in visible]
+    table = {byte: chr(byte) for byte in visible}
+    table.update({byte: chr(256 + i) for i, byte in enumerate(hidden)})
+    return table
+    # END SOLUTION
+
+
+def count_pairs(ids: list[int]) -> dict[tuple[int, int], int]:
+    """Count every pair of neighbours.
+
+        counts[(a, b)] = number of i with ids[i] = a and ids[i+1] = b
+
+    Overlaps count: three equal ids hold two pairs.
+
+    By hand: [1, 2, 1, 2, 2] gives {(1, 2): 2, (2, 1): 1, (2, 2): 1}; [5, 5, 5] gives {(5, 5): 2}; [5] gives {}.
+
+    Source: Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword Units", algorithm 1 (get_stats).
+    """
+    # BEGIN SOLUTION
+    return dict(Counter(pairwise(ids)))
+    # END SOLUTION
+
+
+def merge_pair(ids: list[int], pair: tuple[int, int], new_id: int) -> list[int]:
+    """Replace the pair by the new id wherever it stands, reading from the left; an id is used up at most once.
+
+    Returns a new list; `ids` stays as it is.
+
+    By hand: ids [1, 2, 3, 1, 2], pair (1, 2), new_id 9 gives [9, 3, 9]; [5, 5, 5] with pair (5, 5) gives [9, 5].
+
+    Source: Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword Units", algorithm 1 (merge_vocab).
+    """
+    # BEGIN SOLUTION
+    merged, i = [], 0
+    while i < len(ids):
+        if i + 1 < len(ids) and (ids[i], ids[i + 1]) == pair:
+            merged.append(new_id)
+            i += 2
+        else:
+            merged.append(ids[i])
+            i += 1
+    return merged
+    # END SOLUTION
+
+
+def split_words(text: str) -> list[str]:
+    """Cut a text as GPT-2 does before any merge, so that no token ever spans two words.
+
+    At each place the first rule that fits takes as much as it can:
+
+        1. 's 't 're 've 'm 'll 'd, in lower case only
+        2. letters (Unicode category L), with one space in front if there is one
+        3. numbers (Unicode category N), with one space in front if there is one
+        4. signs that are neither white space nor letter nor number, with one space in front if there is one
+        5. white space that no word follows; before a word the run leaves its last character to the next cut
+        6. white space
+
+    Nothing is lost: the pieces joined together are the text.
+
+    By hand: "I'll pay 12 euros" gives ["I", "'ll", " pay", " 12", " euros"]; "a  b" (two spaces) gives
+    ["a", " ", " b"]; "x_1" gives ["x", "_", "1"].
+
+    Source: Radford et al. 2019, section 2.2 (no merges across character categories, the space excepted); the rules
+    are those of the released encoder.
+    """
+    # BEGIN SOLUTION
+    return GPT2_WORDS.findall(text)
+    # END SOLUTION
+
+
+def train_bpe(text: str, vocab_size: int) -> list[tuple[bytes, bytes]]:
+    """Learn merges from a text: join the most frequent pair of neighbours, again and again.
+
+    Pairs are counted inside the pieces of `split_words`, overlaps included, as `count_pairs` does. Of pairs that
+    are equally frequent, the greatest one wins: Python's own order on (left, right), two byte strings.
+    256 ids are the bytes, so vocab_size - 256 merges are learnt; fewer when no pair is left.
+
+    Returns the merges in the order learnt.
+
+    By hand: "abab" and vocab_size 258. (a, b) stands twice and (b, a) once: the first merge is (b"a", b"b").
+    Then only (ab, ab) is left, so the second is (b"ab", b"ab"), and a third does not exist.
+
+    Raises ValueError when vocab_size is below 256.
+
+    Source: Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword Units", algorithm 1; on bytes:
+    Radford et al. 2019, section 2.2.
+    """
+    # BEGIN SOLUTION
+    if vocab_size < 256:
+        raise ValueError(f"vocab_size = {vocab_size}, expected at least 256: every single byte needs an id")
+    # Each distinct word once, with its number of occurrences. Which id a byte has does not matter here.
+    words, times = [], []
+    for word, n in Counter(split_words(text)).items():
+        words.append(list(word.encode("utf-8")))
+        times.append(n)
+    vocab = [bytes([byte]) for byte in range(256)]
+    counts, found_in = Counter(), defaultdict(set)
+    for w, ids in enumerate(words):
+        for pair, n in count_pairs(ids).items():
+            counts[pair] += n * times[w]
+            found_in[pair].add(w)
+
+    merges = []
+    while len(vocab) < vocab_size and counts:
+        most = max(counts.values())
+        tied = [pair for pair, n in counts.items() if n == most]
+        best = max(tied, key=lambda pair: (vocab[pair[0]], vocab[pair[1]]))
+        merges.append((vocab[best[0]], vocab[best[1]]))
+        vocab.append(vocab[best[0]] + vocab[best[1]])
+        # Only words that hold the pair change: take their pairs out of the counts, merge, count them again.
+        for w in found_in.pop(best):
+            for pair, n in count_pairs(words[w]).items():
+                counts[pair] -= n * times[w]
+                if counts[pair] == 0:
+                    del counts[pair]
+                if pair != best:
+                    found_in[pair].discard(w)
+            words[w] = merge_pair(words[w], best, len(vocab) - 1)
+            for pair, n in count_pairs(words[w]).items():
+                counts[pair] += n * times[w]
+                found_in[pair].add(w)
+    return merges
+    # END SOLUTION
+
+
+def load_merges(path: str) -> list[tuple[bytes, bytes]]:
+    """Read the merges from a file in GPT-2's format.
+
+    The file is UTF-8. Its first line may be a header that starts with "#version"; every other line is one merge,
+    two tokens with a space between, each byte written as its character in `bytes_to_unicode`. A line such as
+    "# #" is a merge like any other.
+
+    By hand: the line "Ġ t" is the merge (b" ", b"t").
+
+    Source: Radford et al. 2019; the format is that of the released file vocab.bpe.
+    """
+    # BEGIN SOLUTION
+    byte_of = {character: byte for byte, character in bytes_to_unicode().items()}
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().split("\n")
+    if lines[0].startswith("#version"):
+        lines = lines[1:]
+    merges = []
+    for line in lines:
+        if line:
+            left, right = line.split(" ")
+            merges.append((bytes(byte_of[c] for c in left), bytes(byte_of[c] for c in right)))
+    return merges
+    # END SOLUTION
+
+
+class Tokenizer:
+    """Turn text into ids and ids into text, with a list of merges and a few special tokens."""
+
+    def __init__(self, merges: list[tuple[bytes, bytes]], special_tokens: dict[str, int] | None = None) -> None:
+        """Number the vocabulary: ids 0..255 for the bytes in the order of `bytes_to_unicode`, 256 + r for merge r.
+
+        special_tokens maps a marker's text to its id; the ids are taken as they are.
+
+        By hand: with merges [(b"a", b"b")] the id 256 stands for b"ab", and 64 for b"a".
+
+        Source: Radford et al. 2019, section 2.2 and the released encoder.
+        """
+        # BEGIN SOLUTION
+        self.special_tokens = dict(special_tokens or {})
+        self.byte_id = {byte: i for i, byte in enumerate(bytes_to_unicode())}
+        self.vocab = {i: bytes([byte]) for byte, i in self.byte_id.items()}
+        id_of = {token: i for i, token in self.vocab.items()}
+        self.merged = {}  # (left id, right id) -> id of the two together; the lower that id, the earlier the merge
+        for new_id, (left, right) in enumerate(merges, start=256):
+            self.merged[id_of[left], id_of[right]] = new_id
+            self.vocab[new_id] = left + right
+            id_of[left + right] = new_id
+        self.vocab.update({i: token.encode("utf-8") for token, i in self.special_tokens.items()})
+        # Longest first: where two markers fit at the same place, the alternation takes the one that stands first.
+        markers = sorted(self.special_tokens, key=len, reverse=True)
+        self.special_pattern = regex.compile("(" + "|".join(regex.escape(marker) for marker in markers) + ")")
+        self.known_words = {}  # words come back again and again: each is merged once
+        # END SOLUTION
+
+    # BEGIN SOLUTION
+    def encode_word(self, word: str) -> list[int]:
+        """Return the ids of one piece of `split_words`."""
+        if word not in self.known_words:
+            ids = [self.byte_id[byte] for byte in word.encode("utf-8")]
+            while len(ids) > 1:
+                pair = min(pairwise(ids), key=lambda pair: self.merged.get(pair, math.inf))
+                if pair not in self.merged:
+                    break
+                ids = merge_pair(ids, pair, self.merged[pair])
+            self.known_words[word] = ids
+        return self.known_words[word]
+    # END SOLUTION
+
+    def encode(self, text: str, allow_special: bool = False) -> list[int]:
+        """Turn a text into ids: cut it into words, and inside each word apply the merges, lowest rank first.
+
+        In each word: of all neighbours that form a merge, the merge of the lowest rank is applied wherever it
+        stands; repeat until no neighbours form one. With allow_special the special tokens in the text become their
+        ids, the longest first where several fit, and only the text between them is cut into words; without it
+        they are text like any other.
+
+        By hand: with merges [(b"b", b"c"), (b"a", b"b")] the text "abc" becomes a|bc, that is [64, 256].
+
+        Source: Sennrich et al. 2016, section 3.2; on bytes: Radford et al. 2019, section 2.2.
+        """
+        # BEGIN SOLUTION
+        pieces = self.special_pattern.split(text) if allow_special and self.special_tokens else [text]
+        ids = []
+        for piece in pieces:
+            if allow_special and piece in self.special_tokens:
+                ids.append(self.special_tokens[piece])
+            else:
+                for word in split_words(piece):
+                    ids.extend(self.encode_word(word))
+        return ids
+        # END SOLUTION
+
+    def decode(self, ids: list[int]) -> str:
+        """Turn ids back into text: put their bytes one after the other, then read all of them as UTF-8.
+
+        Bytes that are not UTF-8 become U+FFFD, the replacement character; a special token becomes its text.
+
+        By hand: [64, 65] is "ab"; the id 220 is one space.
+
+        Raises ValueError when an id is not in the vocabulary.
+
+        Source: Radford et al. 2019, section 2.2; U+FFFD: the Unicode Standard, section 3.9.
+        """
+        # BEGIN SOLUTION
+        for i in ids:
+            if i not in self.vocab:
+                raise ValueError(f"id {i} is not in the vocabulary of {len(self.vocab)} ids")
+        return b"".join(self.vocab[i] for i in ids).decode("utf-8", errors="replace")
+        # END SOLUTION
+
+
+def tokens_per_character(tokenizer: Tokenizer, text: str) -> float:
+    """Return the price of a text: how many tokens one character of it costs on average.
+
+        price = number of ids / number of characters (Python's len)
+
+    By hand: a tokenizer without merges charges 1 for "abc" and 2 for "é", which is two bytes of UTF-8.
+
+    Raises ValueError when the text is empty.
+
+    Source: Petrov et al. 2023, "Language Model Tokenizers Introduce Unfairness Between Languages", section 3.
+    """
+    # BEGIN SOLUTION
+    if not text:
+        raise ValueError("text is empty, expected at least one character: a price per character needs one")
+    return len(tokenizer.encode(text)) / len(text)
+    # END SOLUTION
