@@ -134,6 +134,12 @@ class Exercise:
     def parameters(self) -> tuple[str, ...]:
         return tuple(_parse(self.signature))
 
+    def apply(self, function: Callable, inputs: dict[str, Any]) -> Any:
+        """Call a function as the contract's signature says: what has a default by name, the rest by position."""
+        required = [value for name, value in inputs.items() if name not in self.defaults]
+        optional = {name: value for name, value in inputs.items() if name in self.defaults}
+        return function(*required, **optional)
+
 
 def _parse(signature: str) -> dict[str, Any]:
     """The parameters of a signature with their defaults (`inspect.Parameter.empty` where there is none)."""

@@ -88,14 +88,7 @@ def _function(module: ModuleType, exercise: Exercise) -> Callable[[dict[str, Any
     if exercise.probe:
         probes = importlib.import_module(f"autograder.probes.{exercise.module}")
         return lambda arguments: getattr(probes, exercise.probe)(module, **arguments)
-    function = getattr(module, exercise.name)
-
-    def direct(arguments: dict[str, Any]) -> Any:
-        required = [value for name, value in arguments.items() if name not in exercise.defaults]
-        optional = {name: value for name, value in arguments.items() if name in exercise.defaults}
-        return function(*required, **optional)
-
-    return direct
+    return lambda arguments: exercise.apply(getattr(module, exercise.name), arguments)
 
 
 def _failed(exception: BaseException, module: ModuleType, exercise: Exercise) -> Outcome:
