@@ -47,6 +47,9 @@ def refusal(label: str, *raises: type[Exception], **inputs: Any) -> Sample:
     return Sample(label, inputs, refused=True, raises=raises or (Exception,), gradient=False)
 
 
+ANY = "any message"  # a fault that raises with this message stands for every wording of a `raise` or `assert`
+
+
 class Draw:
     """Seeded random inputs on one device. Torch is imported only when a tensor is drawn."""
 
@@ -117,6 +120,7 @@ class Exercise:
     hints: tuple[str, str, str]  # a question, a pointer, a formula
     lesson: str  # the title of the lesson's section
     reference: Callable | None = None  # an implementation on the library's own operators
+    contract: str = ""  # the signature that learners read, where the probe's arguments are others
     probe: str | None = None  # a function of autograder/probes/ that calls the learner's; None: called as it is
     golden: Callable | None = None  # activations and weights of the trained model -> inputs
     forbidden: tuple[str, ...] = ()
@@ -153,8 +157,9 @@ def _parse(signature: str) -> dict[str, Any]:
 class Case:
     """All that the grader knows of one module. A learner may read it: it holds no solution code."""
 
-    def __init__(self, module: str, axes: dict[str, str] | None = None):
+    def __init__(self, module: str, axes: dict[str, str] | None = None, hidden: tuple[str, ...] = ()):
         self.module = module
+        self.hidden = hidden  # steps that are not shown although their name, an argument's elsewhere, has no underscore
         self.axes = axes or {}  # the names of each tensor's axes: {"scores": "B H Tq Tk"}
         self.steps: dict[str, Step] = {}
         self.faults: dict[str, Fault] = {}
@@ -204,13 +209,9 @@ class Case:
         return [name for name in self.steps if name in found]
 
     def _shown(self, exercise: Exercise) -> tuple[str, ...]:
-        return tuple(name for name in self.needed(exercise) if self.steps[name].public)
+        return tuple(name for name in self.needed(exercise) if self.steps[name].public and name not in self.hidden)
 
     def faults_of(self, exercise: Exercise) -> list[Fault]:
         """The faults that can show in this exercise."""
         needed = self.needed(exercise)
-        return [
-            fault
-            for fault in self.faults.values()
-            if fault.at in needed and (not fault.only or exercise.name in fault.only)
-        ]
+        return [fault for fault in self.faults.values() if fault.at in needed and (not fault.only or exercise.name in fault.only)]

@@ -118,7 +118,11 @@ def _scalars(yours: Any, expected: Any, tolerance: float) -> Difference | None:
         return None if right and yours == expected else Difference("value" if right else "type", show(yours), show(expected))
     if is_tensor(yours) and yours.dim() == 0 or not isinstance(yours, numbers.Real) or isinstance(yours, bool):
         return Difference("type", type(yours).__name__, "float")
-    if yours == expected or (math.isnan(yours) and math.isnan(expected)) or abs(yours - expected) <= 2 * tolerance * abs(expected):
+    if (
+        yours == expected
+        or (math.isnan(yours) and math.isnan(expected))
+        or abs(yours - expected) <= 2 * tolerance * abs(expected)
+    ):
         return None
     return Difference("value", show(yours), show(expected), gap=abs(yours - expected))
 

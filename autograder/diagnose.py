@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.case import Case, Exercise, Fault, Sample
+from autograder.case import ANY, Case, Exercise, Fault, Sample
 from autograder.compare import compare
 from autograder.locate import Recording, locate
 from autograder.probe import Outcome, differentiate, is_tensor, own
@@ -77,21 +77,33 @@ class Search:
     def _grow(self, group: tuple[Fault, ...]) -> Iterator[tuple[Fault, ...]]:
         """Sets that extend this one by the faults that put the next tensor back on the learner's path."""
         shown = self.traced.shown(group)
-        _, first = locate(self.case, self.exercise, self.recording, shown, output_right=False)
+        _, first = locate(self.case, self.exercise, self.recording, shown)
         if first is None or first not in shown or len(group) == LARGEST_SET:
             return
-        for fault in self.faults:
-            larger = group + (fault,)
-            if fault in group or not compatible(larger) or not self._spoils(first, group, larger):
-                continue
-            if first in self.exercise.returns:
-                if self.explains(larger):
-                    yield larger
-            elif self.recording.holds(self.traced.value(first, larger)):
-                yield from self._grow(larger)
+        spoiling = [fault for fault in self.faults if fault not in group and self._spoils(first, group, group + (fault,))]
+        for more in (1, 2):  # two faults can spoil one tensor together
+            found = False
+            for added in itertools.combinations(spoiling, more):
+                larger = group + added
+                if len(larger) <= LARGEST_SET and compatible(larger) and self._on_path(first, larger):
+                    found = True
+                    yield from (larger,) if first in self.exercise.returns else self._grow(larger)
+            if found:
+                return
+
+    def _on_path(self, name: str, faults: tuple[Fault, ...]) -> bool:
+        """Whether these faults give the learner's version of that tensor."""
+        if name in self.exercise.returns:
+            return self.explains(faults)
+        try:
+            return self.recording.holds(self.traced.value(name, faults))
+        except Failed:
+            return False
 
     def _spoils(self, name: str, group: tuple[Fault, ...], larger: tuple[Fault, ...]) -> bool:
         """Whether the added fault changes that tensor."""
+        if not compatible(larger):
+            return False
         try:
             return bool(compare(self.traced.value(name, larger), self.traced.value(name, group), self.exercise.tolerance))
         except Failed:
@@ -118,7 +130,11 @@ class Search:
         problem = seen.outcome.problem
         if seen.outcome.status != "error" or problem is None:
             return False
-        return seen.sample.refused or (problem.type == type(cause).__name__ and problem.message == str(cause))
+        if seen.sample.refused:  # any message will do, but the contract's kind of exception is not any other
+            return isinstance(cause, seen.sample.raises) == isinstance(seen.outcome.exception, seen.sample.raises)
+        if problem.type != type(cause).__name__:
+            return False
+        return problem.message == str(cause) or (str(cause) == ANY and (problem.code or "").startswith(("raise", "assert")))
 
     def _same_gradients(self, seen: Observation, faults: tuple[Fault, ...]) -> bool:
         gradients, detached = expected_gradients(self.case, self.exercise, seen.sample.inputs, faults)
@@ -127,7 +143,9 @@ class Search:
         return not any(compare(seen.outcome.gradients[name], grad, self.exercise.tolerance) for name, grad in gradients.items())
 
 
-def expected_gradients(case: Case, exercise: Exercise, inputs: dict[str, Any], faults: Iterable[Fault] = ()) -> tuple[dict[str, Any], bool]:
+def expected_gradients(
+    case: Case, exercise: Exercise, inputs: dict[str, Any], faults: Iterable[Fault] = ()
+) -> tuple[dict[str, Any], bool]:
     """The gradients that the reference, or the reference with faults, passes back to each argument."""
     arguments = {name: own(value, gradients=True) for name, value in inputs.items()}
     return differentiate(Evaluator(case, exercise, arguments).output(faults), arguments)
@@ -156,4 +174,6 @@ def _alike(a: list[float], b: list[float] | None) -> bool:
 
 
 def _size(inputs: dict[str, Any]) -> int:
-    return sum(value.numel() if hasattr(value, "numel") else len(value) if hasattr(value, "__len__") else 1 for value in inputs.values())
+    return sum(
+        value.numel() if hasattr(value, "numel") else len(value) if hasattr(value, "__len__") else 1 for value in inputs.values()
+    )

@@ -20,13 +20,16 @@ ORDER = ("forbidden", "timeout", "todo", "changed", "error", "value", "gradient"
 class Explainer:
     """Explains one failed attempt. All it says is found in what the learner's code did."""
 
-    def __init__(self, case: Case, exercise: Exercise, module: ModuleType, attempt: Attempt, result: Result):
+    def __init__(self, case: Case, exercise: Exercise, module: ModuleType, attempt: Attempt, result: Result, seconds: float):
         self.case, self.exercise, self.module, self.attempt, self.result = case, exercise, module, attempt, result
+        self.seconds = seconds
         ordinary = [failure for failure in attempt.failures if not failure.seen.sample.variant]
         self.failure = min(ordinary or attempt.failures, key=lambda failure: ORDER.index(failure.kind))
 
     def explain(self) -> None:
-        self.result.status = {"forbidden": "forbidden", "timeout": "timeout", "todo": "todo", "error": "error"}.get(self.failure.kind, "fail")
+        self.result.status = {"forbidden": "forbidden", "timeout": "timeout", "todo": "todo", "error": "error"}.get(
+            self.failure.kind, "fail"
+        )
         getattr(self, f"_{self.failure.kind}")(self.failure)
 
     def _forbidden(self, failure: Failure) -> None:
@@ -37,7 +40,7 @@ class Explainer:
     def _timeout(self, failure: Failure) -> None:
         problem = failure.seen.outcome.problem
         where = f", at line {problem.line}: {problem.code}" if problem and problem.line else ""
-        self.result.message = f"still running after {self.exercise.seconds:g} s on {failure.seen.sample.label}{where}"
+        self.result.message = f"still running after {self.seconds:g} s on {failure.seen.sample.label}{where}"
 
     def _todo(self, failure: Failure) -> None:
         problem = failure.seen.outcome.problem
@@ -49,7 +52,9 @@ class Explainer:
 
     def _accepted(self, failure: Failure) -> None:
         wanted = " or ".join(kind.__name__ for kind in failure.seen.sample.raises)
-        self.result.message = f"no error on {failure.seen.sample.label}: expected {'an error' if wanted == 'Exception' else wanted}"
+        self.result.message = (
+            f"no error on {failure.seen.sample.label}: expected {'an error' if wanted == 'Exception' else wanted}"
+        )
         diagnosis = self._search(refused=True)
         if not self._name(diagnosis):
             self.result.mistakes = [general.ACCEPTED]
@@ -80,18 +85,23 @@ class Explainer:
     def _value(self, failure: Failure) -> None:
         if failure.seen.sample.variant:
             self.result.facts.append(f"right on the plain inputs, wrong on {failure.seen.sample.label}")
-        if failure.difference.kind == "dtype":
-            self.result.mistakes = [general.DTYPE]
         recording = self._record(failure)
-        named = not failure.seen.sample.variant and self._name(self._search(recording=recording, traced=failure.seen))
+        named = self._seen_directly(failure) or self._name(self._search(recording=recording, traced=failure.seen))
         matched, first = self._locate(failure, recording)
         self.result.points = self.exercise.points * len(matched) // max(len(self.exercise.shown), 1)
         if not named:
-            self.result.first_difference = first or self.exercise.returns[0]
-            self.result.at = _entry(failure.difference)
             self._relations(failure)
             self._place(failure)
         self.result.facts += self._own_words(failure)
+
+    def _seen_directly(self, failure: Failure) -> bool:
+        """Mistakes that need no search: another dtype, or another answer each time."""
+        again = call(self.module, self.exercise, failure.seen.sample.inputs, seconds=self.seconds)
+        if failure.difference.kind == "dtype":
+            self.result.mistakes = [general.DTYPE]
+        elif again.status == "value" and compare(again.value, failure.seen.outcome.value, self.exercise.tolerance):
+            self.result.mistakes = [general.RANDOM]
+        return bool(self.result.mistakes) or failure.seen.sample.variant
 
     def _search(self, refused: bool = False, **how: Any) -> Diagnosis:
         seen = [seen for seen in self.attempt.observations if not seen.sample.variant and (refused or not seen.sample.refused)]
@@ -133,19 +143,25 @@ class Explainer:
         expected = self._expected(failure)
         if not any(is_tensor(value) and value.is_floating_point() for value in expected.values()):
             return None
-        outcome = call(self.module, self.exercise, failure.seen.sample.inputs, record=True, seconds=self.exercise.seconds)
+        outcome = call(self.module, self.exercise, failure.seen.sample.inputs, record=True, seconds=self.seconds)
         return Recording(outcome.recording, self.exercise.tolerance)
 
     def _locate(self, failure: Failure, recording: Recording | None) -> tuple[list[str], str | None]:
-        """Look the expected tensors up in the recording: those that match, and the first that does not."""
+        """Look the expected tensors up in the recording, and the results in what was returned."""
         expected = self._expected(failure)
-        if recording is None:
-            return [], next(iter(expected), None)
-        matched, first = locate(self.case, self.exercise, recording, expected, output_right=False)
-        if self.result.first_difference is None:
+        differences = {}
+        if failure.seen.outcome.status == "value":
+            differences = {name: compare(self._yours(failure, name), expected[name], self.exercise.tolerance) for name in self.exercise.returns}
+        right = {name for name, difference in differences.items() if difference is None}
+        matched, first = locate(self.case, self.exercise, recording, expected, right)
+        if self.result.first_difference is None and first:
             self.result.matched = self._inputs(failure.seen) + matched
             self.result.first_difference = first
-            self.result.shape = self._shape(first, expected[first]) if first else None
+            self.result.shape = self._shape(first, expected.get(first))
+            wrong = next((name for name, difference in differences.items() if difference), None)
+            if wrong:
+                named = f"{wrong} " if len(self.exercise.returns) > 1 or first != wrong else ""
+                self.result.at = named + _entry(differences[wrong])
         return matched, first
 
     def _expected(self, failure: Failure) -> dict[str, Any]:
@@ -164,9 +180,10 @@ class Explainer:
 
     def _yours(self, failure: Failure, name: str) -> Any:
         value = failure.seen.outcome.value
-        if name in self.exercise.returns:
-            return value if len(self.exercise.returns) == 1 else value[self.exercise.returns.index(name)]
-        return None
+        if name not in self.exercise.returns or len(self.exercise.returns) == 1:
+            return value if name in self.exercise.returns else None
+        index = self.exercise.returns.index(name)
+        return value[index] if isinstance(value, (list, tuple)) and index < len(value) else None
 
     def _place(self, failure: Failure) -> None:
         """Say on which inputs it fails, where it is right on others."""

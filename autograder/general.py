@@ -7,4 +7,6 @@ DETACHED = Mistake("gradient-cut-off", "which step leaves the graph that the gra
 DTYPE = Mistake("dtype-not-kept", "which type did the input have, and which has your result?")
 ACCEPTED = Mistake("wrong-argument-accepted", "what should your function do with arguments that it cannot serve?")
 
-GENERAL = (CHANGED, DETACHED, DTYPE, ACCEPTED)
+RANDOM = Mistake("differs-from-call-to-call", "the same input twice, two answers: what in your function is random?")
+
+GENERAL = (CHANGED, DETACHED, DTYPE, ACCEPTED, RANDOM)

@@ -11,7 +11,7 @@ from typing import Any
 
 from autograder.case import Case, Exercise, Sample
 from autograder.checkpoints import FOLDER, pin, verified
-from autograder.probe import is_tensor
+from autograder.probe import each_tensor, is_tensor
 from autograder.steps import Evaluator
 
 SEED = 20461
@@ -60,7 +60,7 @@ def record(module: str, case: Case, device: str) -> list[str]:
             continue
         inputs = exercise.golden(activations)
         made = Evaluator(case, exercise, inputs).shown()
-        exact = Evaluator(case, exercise, _precise(inputs)).shown()
+        exact = Evaluator(case, exercise, each_tensor(inputs, _precise)).shown()
         entry = manifest["exercises"][exercise.name] = {"values": {}, "largest_deviation_from_float64": {}}
         for role, values in (("in", inputs), ("out", made)):
             for name, value in values.items():
@@ -93,12 +93,8 @@ def _environment(device: str) -> dict[str, Any]:
     }
 
 
-def _precise(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _precise(part) for name, part in value.items()}
-    if is_tensor(value):
-        return value.detach().cpu().double() if value.is_floating_point() else value.cpu()
-    return value
+def _precise(tensor: Any) -> Any:
+    return tensor.detach().cpu().double() if tensor.is_floating_point() else tensor.cpu()
 
 
 class Goldens:
@@ -125,7 +121,9 @@ class Goldens:
 
     def _values(self, exercise: Exercise, role: str, device: str) -> dict[str, Any]:
         prefix = f"{exercise.name}/{role}/"
-        found = {name.removeprefix(prefix): tensor.to(device) for name, tensor in self._tensors.items() if name.startswith(prefix)}
+        found = {
+            name.removeprefix(prefix): tensor.to(device) for name, tensor in self._tensors.items() if name.startswith(prefix)
+        }
         values = self.manifest["exercises"][exercise.name]["values"]
         found.update({name.removeprefix(f"{role}/"): value for name, value in values.items() if name.startswith(f"{role}/")})
         return found

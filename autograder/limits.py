@@ -15,16 +15,20 @@ suspended = False  # set while a debugger has the terminal: time spent reading i
 
 @contextmanager
 def time_limit(seconds: float):
-    """Raise `TimedOut` in the body after so many seconds, and again each second until it gives way.
+    """Raise `TimedOut` in the body after so many seconds, again each second until it gives way, and once more at its end.
 
-    Works where there are alarm signals and in the main thread; elsewhere, and under a tracing debugger, nothing is limited.
+    The body cannot get away with swallowing it. Works where there are alarm signals and in the main thread; elsewhere, and under a tracing debugger, nothing is limited.
     """
     if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread() or sys.gettrace():
         yield
         return
 
+    rung = False
+
     def ring(signum, frame):
+        nonlocal rung
         if not suspended:
+            rung = True
             raise TimedOut
 
     before = signal.signal(signal.SIGALRM, ring)
@@ -34,3 +38,5 @@ def time_limit(seconds: float):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+    if rung:
+        raise TimedOut

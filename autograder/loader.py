@@ -29,7 +29,9 @@ def unwritten(source: str) -> list[str]:
     return [
         node.name
         for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.FunctionDef) and isinstance(node.body[-1], ast.Raise) and "NotImplementedError" in ast.dump(node.body[-1])
+        if isinstance(node, ast.FunctionDef)
+        and isinstance(node.body[-1], ast.Raise)
+        and "NotImplementedError" in ast.dump(node.body[-1])
     ]
 
 

@@ -23,6 +23,13 @@ class Recording:
         self._by_sizes: dict[tuple[int, ...], list[tuple[float, Any]]] = {}
         for tensor in tensors:
             self._by_sizes.setdefault(_sizes(tensor), []).append((_weight(tensor), tensor))
+            if tensor.dim() > MOST_AXES - 1:  # heads in groups: (B, Hkv, G, Tq, Tk) holds (B, H, Tq, Tk)
+                joined = tensor.flatten(1, 2)
+                self._by_sizes.setdefault(_sizes(joined), []).append((_weight(joined), joined))
+
+    def has_sizes_of(self, expected: Any) -> bool:
+        """Whether any tensor of these sizes was computed, with whatever numbers in it."""
+        return not is_tensor(expected) or _sizes(expected) in self._by_sizes
 
     def holds(self, expected: Any) -> bool:
         """Whether the tensor was computed: whole, or all its slices along its first one or two axes."""
@@ -32,7 +39,9 @@ class Recording:
             return True
         if expected.dim() > 2 and self._whole(expected.flatten(0, 1)):
             return True
-        slices = [[expected.select(axis, index) for index in range(expected.shape[axis])] for axis in range(min(2, expected.dim() - 1))]
+        slices = [
+            [expected.select(axis, index) for index in range(expected.shape[axis])] for axis in range(min(2, expected.dim() - 1))
+        ]
         if expected.dim() > 3:
             slices.append(list(expected.flatten(0, 1)))
         return any(all(part.numel() > 1 and self._whole(part) for part in parts) for parts in slices)
@@ -40,7 +49,9 @@ class Recording:
     def _whole(self, expected: Any) -> bool:
         weight = _weight(expected)
         room = 1e-3 * abs(weight) + 1e-6
-        candidates = [tensor for own, tensor in self._by_sizes.get(_sizes(expected), ()) if abs(own - weight) <= room or own != own]
+        candidates = [
+            tensor for own, tensor in self._by_sizes.get(_sizes(expected), ()) if abs(own - weight) <= room or own != own
+        ]
         return any(self._turned(candidate.squeeze(), expected.detach().squeeze()) for candidate in candidates)
 
     def _turned(self, candidate: Any, expected: Any) -> bool:
@@ -64,20 +75,27 @@ def _weight(tensor: Any) -> float:
     return float(tensor.detach().abs().sum())
 
 
-def locate(case: Case, exercise: Exercise, recording: Recording, expected: dict[str, Any], output_right: bool) -> tuple[list[str], str | None]:
+def locate(
+    case: Case, exercise: Exercise, recording: Recording | None, expected: dict[str, Any], right: set[str] = frozenset()
+) -> tuple[list[str], str | None]:
     """The tensors that match, and the first that does not.
 
     A tensor that was never computed by itself counts as matched where one that is computed from it matches:
     a fused expression skips intermediates, and what comes after them shows that they were right.
+
+    recording  None where the exercise computes no floating-point tensors
+    right      the results, among `exercise.returns`, that are as expected
     """
-    found = [name for name in exercise.shown if name in expected and recording.holds(expected[name])]
-    found = [name for name in exercise.shown if name in found and (output_right or name not in exercise.returns)]
-    matched = set(found)
-    for name in found:
-        matched |= _behind(case, exercise, name)
-    names = [name for name in exercise.shown if name in matched]
-    first = next((name for name in exercise.shown if name not in matched), None)
-    return names, first
+    found = set(right)
+    for name in exercise.shown:
+        if name not in exercise.returns and recording and name in expected and recording.holds(expected[name]):
+            found.add(name)
+    for name in tuple(found):
+        found |= _behind(case, exercise, name)
+    wrong = [name for name in exercise.shown if name not in found]
+    # An intermediate of which nothing like it was computed cannot be called wrong: look on.
+    seen = [name for name in wrong if name in exercise.returns or (recording and recording.has_sizes_of(expected.get(name)))]
+    return [name for name in exercise.shown if name in found], next(iter(seen), None)
 
 
 def _behind(case: Case, exercise: Exercise, name: str) -> set[str]:

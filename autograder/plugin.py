@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder import limits, report
+from autograder import limits, report, state
 from autograder.checkpoints import CheckpointError
 from autograder.course import ROOT, find
 from autograder.grade import Grader
@@ -21,7 +21,6 @@ from autograder.loader import PARTS, Learner
 from autograder.result import Result
 
 GRADERS = pytest.StashKey[dict]()
-RECORDS = pytest.StashKey[list]()
 SEED = pytest.StashKey[int]()
 
 
@@ -36,7 +35,9 @@ class NotRight(Exception):
 def pytest_addoption(parser):
     group = parser.getgroup("course", "Forward Pass")
     group.addoption("--report", metavar="FILE", help="write the results as JSON")
-    group.addoption("--submission", metavar="DIR", default=str(ROOT / "modules"), help="grade DIR/NN_name/name.py in place of modules/")
+    group.addoption(
+        "--submission", metavar="DIR", default=str(ROOT / "modules"), help="grade DIR/NN_name/name.py in place of modules/"
+    )
     group.addoption("--parts", choices=PARTS, default="auto", help="whose code other modules' imports get (default: auto)")
     group.addoption("--seed", type=int, help="seed of the fresh inputs; a report prints the one that was used")
     group.addoption("--device", default="cpu", help="cpu or cuda")
@@ -44,12 +45,14 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     if not Path(config.getoption("--submission")).is_dir():
-        raise pytest.UsageError(f"--submission {config.getoption('--submission')!r} is not a folder: expected one with NN_name/name.py files")
+        raise pytest.UsageError(
+            f"--submission {config.getoption('--submission')!r} is not a folder: expected one with NN_name/name.py files"
+        )
     # One seed for the run, the same in every worker of `-n`.
     chosen = config.getoption("--seed")
     worker = getattr(config, "workerinput", {}).get("course_seed")
     config.stash[SEED] = next(seed for seed in (worker, chosen, random.SystemRandom().randrange(100_000)) if seed is not None)
-    config.stash[GRADERS], config.stash[RECORDS] = {}, []
+    config.stash[GRADERS] = {}
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -150,8 +153,12 @@ def pytest_terminal_summary(terminalreporter, exitstatus, config):
 
 
 def pytest_sessionfinish(session):
+    if hasattr(session.config, "workerinput"):
+        return
+    if _records and Path(session.config.getoption("--submission")).resolve() == ROOT / "modules":
+        state.remember(_records)
     target = session.config.getoption("--report")
-    if not target or hasattr(session.config, "workerinput"):
+    if not target:
         return
     document = {"seed": session.config.stash[SEED], "device": session.config.getoption("--device"), "exercises": _records}
     _write(Path(target), json.dumps(document, indent=1) + "\n")

@@ -49,7 +49,13 @@ class Outcome:
 
 
 def call(
-    module: ModuleType, exercise: Exercise, inputs: dict[str, Any], *, gradients: bool = False, record: bool = False, seconds: float = 10.0
+    module: ModuleType,
+    exercise: Exercise,
+    inputs: dict[str, Any],
+    *,
+    gradients: bool = False,
+    record: bool = False,
+    seconds: float = 10.0,
 ) -> Outcome:
     """Call the learner's function on a copy of the inputs.
 
@@ -133,12 +139,28 @@ def own(value: Any, gradients: bool = False) -> Any:
     return twin.requires_grad_(gradients and twin.is_floating_point())
 
 
+def flat(value: Any) -> list:
+    """The leaves of nested lists and tuples, in order."""
+    return [leaf for part in value for leaf in flat(part)] if isinstance(value, (list, tuple)) else [value]
+
+
+def each_tensor(value: Any, change: Callable) -> Any:
+    """The value with every tensor in it changed: in lists, tuples and dictionaries too."""
+    if isinstance(value, dict):
+        return {key: each_tensor(part, change) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(each_tensor(part, change) for part in value)
+    return change(value) if is_tensor(value) else value
+
+
 def same(a: Any, b: Any) -> bool:
     """Bit for bit equal, NaN included."""
     if is_tensor(a) and is_tensor(b):
         import torch
 
-        return a.shape == b.shape and a.dtype == b.dtype and torch.equal(torch.nan_to_num(a.detach()), torch.nan_to_num(b.detach()))
+        return (
+            a.shape == b.shape and a.dtype == b.dtype and torch.equal(torch.nan_to_num(a.detach()), torch.nan_to_num(b.detach()))
+        )
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
     if isinstance(a, dict) and isinstance(b, dict):
@@ -159,7 +181,7 @@ def differentiate(value: Any, arguments: dict[str, Any]) -> tuple[dict[str, Any]
     import torch
 
     leaves = {name: tensor for name, tensor in arguments.items() if is_tensor(tensor) and tensor.requires_grad}
-    outputs = [tensor for tensor in (value if isinstance(value, (tuple, list)) else [value]) if is_tensor(tensor) and tensor.is_floating_point()]
+    outputs = [leaf for leaf in flat(value) if is_tensor(leaf) and leaf.is_floating_point()]
     attached = [tensor for tensor in outputs if tensor.requires_grad]
     if not leaves or not outputs:
         return {}, False

@@ -1,6 +1,7 @@
 """What happens while the learner's function runs: the tensors it computes, and the calls it should not make."""
 
 import functools
+import pkgutil
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,11 @@ class Recorder(TorchDispatchMode):
         super().__init__()
         self.tensors: list[Tensor] = []
         self._numbers = 0
+
+    @classmethod
+    def _should_skip_dynamo(cls):
+        # Told to skip the compiler, PyTorch first imports it: more than a second, for nothing that is compiled here.
+        return False
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))
@@ -78,11 +84,8 @@ def trap(words: tuple[str, ...], file: str):
 
 
 def _resolve(path: str):
-    *owners, attribute = path.split(".")
-    owner = __import__(owners[0])
-    for name in owners[1:]:
-        owner = getattr(owner, name)
-    return owner, attribute
+    owner, _, attribute = path.rpartition(".")
+    return pkgutil.resolve_name(owner), attribute
 
 
 def _watched(function, path: str, mode: Trap):

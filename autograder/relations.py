@@ -60,7 +60,9 @@ def _constant(yours: Tensor) -> list[str]:
 
 def _equal_to_input(yours: Tensor, inputs: dict[str, Any]) -> list[str]:
     same = [
-        name for name, value in inputs.items() if isinstance(value, Tensor) and value.is_floating_point() and equal(yours, value.detach().double())
+        name
+        for name, value in inputs.items()
+        if isinstance(value, Tensor) and value.is_floating_point() and equal(yours, value.detach().double())
     ]
     return [f"yours is equal to the argument {same[0]}"] if same else []
 
@@ -70,10 +72,10 @@ def _scaled(yours: Tensor, expected: Tensor) -> list[str]:
         return []
     factor = float((yours * expected).sum() / (expected * expected).sum()) if expected.any() else 0.0
     if factor and equal(yours, factor * expected):
-        return [f"yours is {factor:.6g} times the expected tensor"]
+        return [f"yours is {factor:.4g} times the expected tensor"]
     offset = float((yours - expected).mean())
     if equal(yours - offset, expected):
-        return [f"yours is the expected tensor plus {offset:.6g} everywhere"]
+        return [f"yours is the expected tensor plus {offset:.4g} everywhere"]
     return []
 
 
@@ -124,7 +126,9 @@ def _partly_right(yours: Tensor, expected: Tensor, names: tuple[str, ...]) -> li
         if not good or bad.numel() < 2:
             continue
         if good == list(range(len(good))):
-            found.append(f"right for {name} 0 to {good[-1]}, wrong from {len(good)} on" if len(good) > 1 else f"right for {name} 0 only")
+            found.append(
+                f"right for {name} 0 to {good[-1]}, wrong from {len(good)} on" if len(good) > 1 else f"right for {name} 0 only"
+            )
         else:
             found.append(f"right for {name} in {good} only")
     return found[:2]

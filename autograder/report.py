@@ -24,9 +24,14 @@ def text(result: Result) -> str:
         lines.append(_row(_WORD.get(result.status, "because"), result.message))
     lines += [_row("same as", _named(mistake)) for mistake in result.mistakes]
     if result.alternatives:
-        lines.append(_row("same as", " or ".join(" + ".join(mistake.id for mistake in group) for group in result.alternatives[:3])))
+        lines.append(
+            _row("same as", " or ".join(" + ".join(mistake.id for mistake in group) for group in result.alternatives[:3]))
+        )
     room = 7 - len(lines)
-    lines += [_row("true of yours" if not index else "", fact) for index, fact in enumerate((result.facts + _rests(result))[: max(room, 0)])]
+    lines += [
+        _row("true of yours" if not index else "", fact)
+        for index, fact in enumerate((result.facts + _rests(result))[: max(room, 0)])
+    ]
     lines.append(_row("look at", _place(result)))
     return "\n".join(lines)
 

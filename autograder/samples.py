@@ -5,7 +5,7 @@ from typing import Any
 
 from autograder.case import Draw, Exercise, Sample
 from autograder.golden import Goldens
-from autograder.probe import is_tensor
+from autograder.probe import each_tensor
 
 
 def samples(exercise: Exercise, seed: int, device: str, goldens: Goldens | None) -> list[Sample]:
@@ -17,26 +17,28 @@ def samples(exercise: Exercise, seed: int, device: str, goldens: Goldens | None)
 
 
 def _variants(sample: Sample) -> list[Sample]:
-    if not any(is_tensor(value) and value.is_floating_point() for value in sample.inputs.values()):
+    floating: list[bool] = []
+    each_tensor(sample.inputs, lambda tensor: floating.append(tensor.is_floating_point()))
+    if not any(floating):
         return []
-    kinds = (("float64 inputs", _double), ("non-contiguous inputs", _strided))
+    kinds = (("float64 inputs", double), ("non-contiguous inputs", _strided))
     return [
-        replace(sample, label=label, inputs={name: change(value) for name, value in sample.inputs.items()}, variant=True, gradient=False)
+        replace(sample, label=label, inputs=each_tensor(sample.inputs, change), variant=True, gradient=False)
         for label, change in kinds
     ]
 
 
-def _double(value: Any) -> Any:
-    return value.double() if is_tensor(value) and value.is_floating_point() else value
+def double(tensor: Any) -> Any:
+    return tensor.double() if tensor.is_floating_point() else tensor
 
 
-def _strided(value: Any) -> Any:
+def _strided(tensor: Any) -> Any:
     """The same tensor, every second entry of a larger one, with its axes laid out in reverse order."""
-    if not is_tensor(value) or value.dim() == 0:
-        return value
+    if tensor.dim() == 0:
+        return tensor
     import torch
 
-    wide = torch.stack([value, torch.zeros_like(value)], dim=-1)
-    order = list(range(value.dim()))
-    reversed_layout = wide.permute(*reversed(order), value.dim()).contiguous()
-    return reversed_layout.permute(*reversed(order), value.dim())[..., 0]
+    wide = torch.stack([tensor, torch.zeros_like(tensor)], dim=-1)
+    order = list(range(tensor.dim()))
+    reversed_layout = wide.permute(*reversed(order), tensor.dim()).contiguous()
+    return reversed_layout.permute(*reversed(order), tensor.dim())[..., 0]

@@ -16,8 +16,8 @@ from autograder.diagnose import Observation, Search, expected_gradients
 from autograder.golden import Goldens
 from autograder.grade import Grader
 from autograder.loader import Learner, unwritten
-from autograder.probe import Outcome, Problem, is_tensor
-from autograder.samples import samples
+from autograder.probe import Outcome, Problem, each_tensor
+from autograder.samples import double, samples
 from autograder.steps import Evaluator, Failed
 from autograder.sync import out_of_step, stub
 from autograder.submissions import SubmissionError, judge, read
@@ -34,7 +34,11 @@ def in_step(module: Module) -> Iterator[str]:
 
 def stubs_are_todo(module: Module) -> Iterator[str]:
     """Every exercise of the stub is `todo`: it raises NotImplementedError and nothing else."""
-    missing = set(module.case().exercises) - set(unwritten(stub(module))) - {"KVCache", "Tokenizer", "ModelConfig", "GPT2", "GPT2Config"}
+    missing = (
+        set(module.case().exercises)
+        - set(unwritten(stub(module)))
+        - {"KVCache", "Tokenizer", "ModelConfig", "GPT2", "GPT2Config"}
+    )
     for name in sorted(missing):
         yield f"{name} is an exercise, but the stub has no unwritten function of that name"
     with TemporaryDirectory() as folder:
@@ -79,7 +83,7 @@ def witnesses_agree(module: Module) -> Iterator[str]:
     for exercise, sample in _every(case):
         if exercise.reference is None or sample.refused or sample.variant:
             continue
-        inputs = {name: value.double() if is_tensor(value) and value.is_floating_point() else value for name, value in sample.inputs.items()}
+        inputs = each_tensor(sample.inputs, double)
         difference = compare(exercise.apply(exercise.reference, inputs), Evaluator(case, exercise, inputs).output(), 1e-9)
         if difference:
             yield f"{exercise.name}, {sample.label}: the reference and the steps disagree: {difference}"
@@ -105,7 +109,7 @@ def _told_apart(case: Case, exercise: Exercise, fault: Fault, plain: list[Sample
     if not first:
         gradients = any(_other_gradients(case, exercise, fault, sample) for sample in ordinary if sample.gradient)
         observations += [_imagine(case, exercise, fault, sample) for sample in refused]
-        if not gradients and not any(seen.outcome.status == "value" for seen in observations if seen.sample.refused):
+        if not gradients and not any(_wrongly_served(seen) for seen in observations if seen.sample.refused):
             yield f"does not differ from the right value by {MARGIN} tolerances on any input"
             return
     elif fault.tensor not in first:
@@ -118,10 +122,17 @@ def _told_apart(case: Case, exercise: Exercise, fault: Fault, plain: list[Sample
         yield f"is explained by {' or '.join(rivals) or 'nothing'}"
 
 
+def _wrongly_served(seen: Observation) -> bool:
+    """Arguments that must be refused got a value, or another exception than the contract's."""
+    return seen.outcome.status == "value" or not isinstance(seen.outcome.exception, seen.sample.raises)
+
+
 def _first_spoilt(case: Case, exercise: Exercise, fault: Fault, sample: Sample) -> str | None:
     evaluator = Evaluator(case, exercise, sample.inputs)
     right, spoilt = evaluator.shown(), evaluator.shown((fault,))
-    return next((name for name in right if name not in spoilt or compare(spoilt[name], right[name], MARGIN * exercise.tolerance)), None)
+    return next(
+        (name for name in right if name not in spoilt or compare(spoilt[name], right[name], MARGIN * exercise.tolerance)), None
+    )
 
 
 def _imagine(case: Case, exercise: Exercise, fault: Fault, sample: Sample) -> Observation:
@@ -129,7 +140,7 @@ def _imagine(case: Case, exercise: Exercise, fault: Fault, sample: Sample) -> Ob
     try:
         return Observation(sample, Outcome("value", Evaluator(case, exercise, sample.inputs).output((fault,))))
     except Failed as failed:
-        problem = Problem(type(failed.cause).__name__, str(failed.cause), None, None, None)
+        problem = Problem(type(failed.cause).__name__, str(failed.cause), None, None, "raise")
         return Observation(sample, Outcome("error", problem=problem, exception=failed.cause))
 
 

@@ -28,6 +28,7 @@ from autograder.result import Result
 FOLDER = ROOT / "tests" / "submissions"
 MARK = "# %% "
 EXPECT = "# expect: "
+PATIENCE = 3.0  # seconds for a call: the library holds endless loops, and nothing in it that is slow
 
 
 class SubmissionError(Exception):
@@ -81,10 +82,14 @@ def read(module: Module) -> list[Submission]:
     for start, end in zip(starts, starts[1:] + [len(lines)]):
         kind, colon, title = lines[start].removeprefix(MARK).partition(":")
         if kind not in ("wrong", "right") or not colon:
-            raise SubmissionError(f"{path.name}:{start + 1}: expected `# %% wrong: title` or `# %% right: title`, found {lines[start]!r}")
+            raise SubmissionError(
+                f"{path.name}:{start + 1}: expected `# %% wrong: title` or `# %% right: title`, found {lines[start]!r}"
+            )
         body = lines[start + 1 : end]
         expected = tuple(
-            _expectation(line, module, f"{path.name}:{start + 2 + number}") for number, line in enumerate(body) if line.startswith(EXPECT)
+            _expectation(line, module, f"{path.name}:{start + 2 + number}")
+            for number, line in enumerate(body)
+            if line.startswith(EXPECT)
         )
         if (kind == "wrong") != bool(expected):
             raise SubmissionError(f"{path.name}:{start + 1}: a wrong submission has `# expect:` lines, a right one has none")
@@ -111,7 +116,7 @@ def judge(submission: Submission, seed: int = 1) -> Verdict:
         file = Path(folder) / module.name / module.file_name
         file.parent.mkdir()
         file.write_text(module.solution.read_text(encoding="utf-8") + "\n\n" + submission.patch + "\n", encoding="utf-8")
-        grader = Grader(Learner(Path(folder), parts="solutions"), seed)
+        grader = Grader(Learner(Path(folder), parts="solutions"), seed, seconds=PATIENCE)
         results = [grader.grade(module, name) for name in module.case().exercises]
     verdict = Verdict(submission, results)
     wanted = {expected.exercise: expected for expected in submission.expected}
@@ -128,5 +133,7 @@ def _complaints(result: Result, wanted: Expected) -> list[str]:
     if wanted.tensor is not None and result.first_difference != wanted.tensor:
         found.append(f"{result.exercise}: first to differ {result.first_difference}, expected {wanted.tensor}")
     if wanted.mistakes is not None and named != tuple(sorted(wanted.mistakes)):
-        found.append(f"{result.exercise}: named {' + '.join(named) or 'nothing'}, expected {' + '.join(wanted.mistakes) or 'nothing'}")
+        found.append(
+            f"{result.exercise}: named {' + '.join(named) or 'nothing'}, expected {' + '.join(wanted.mistakes) or 'nothing'}"
+        )
     return found

@@ -15,21 +15,18 @@ import sys
 import time
 from pathlib import Path
 
-import matplotlib
 import torch
 import torch.nn.functional as F
-from safetensors.torch import save_file
-
-matplotlib.use("Agg")
 from matplotlib import pyplot as plt
+from safetensors.torch import save_file
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "solutions" / "01_tokenization"), str(ROOT / "checkpoints")]
 
-from corpus import SEPARATOR, load_corpus, xz_bits_per_byte
-from tokenization import Tokenizer, bytes_to_unicode, train_bpe
+from corpus import SEPARATOR, load_corpus, xz_bits_per_byte  # noqa: E402
+from tokenization import Tokenizer, bytes_to_unicode, train_bpe  # noqa: E402
 
-from autograder.model import GPT2
+from autograder.model import GPT2  # noqa: E402
 
 VOCAB_SIZE = 1257  # 256 bytes, 1,000 merges, <|endoftext|> as the last id
 CONFIG = {
@@ -134,15 +131,14 @@ def write_vocabulary(path: Path, merges: list[tuple[bytes, bytes]]) -> None:
 
 
 def write_plot(path: Path, losses: list[float], looks: list[dict]) -> None:
-    figure, left = plt.subplots(figsize=(7, 4))
-    smooth = [sum(losses[max(0, i - 49) : i + 1]) / len(losses[max(0, i - 49) : i + 1]) for i in range(len(losses))]
-    left.plot(smooth, label="training loss (mean of 50 steps)")
+    figure, left = plt.subplots(figsize=(7, 4), layout="tight")
+    smooth = torch.tensor(losses).unfold(0, 50, 1).mean(dim=1)
+    left.plot(range(50, len(losses) + 1), smooth, label="training loss (mean of 50 steps)")
     left.set(xlabel="step", ylabel="nats per token")
     right = left.twinx()
     right.plot([x["step"] for x in looks], [x["held_out_bits_per_byte"] for x in looks], "C1o-", label="held-out text")
     right.set(ylabel="bits per byte")
     figure.legend(loc="upper right", bbox_to_anchor=(0.88, 0.88))
-    figure.tight_layout()
     figure.savefig(path, dpi=100)
 
 

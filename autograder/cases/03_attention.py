@@ -38,7 +38,11 @@ def value(weights, values):
 def lookup_inputs(draw: Draw):
     yield sample("a dictionary of seven entries", query=draw.normal(5), keys=draw.normal(7, 5), values=draw.normal(7, 3))
     yield sample("values wider than keys", query=draw.normal(4), keys=draw.normal(3, 4), values=draw.normal(3, 6))
-    whole = {"query": 5 * draw.integers(-9, 10, 5).float(), "keys": draw.integers(-9, 10, 6, 5).float(), "values": draw.normal(6, 2)}
+    whole = {
+        "query": 5 * draw.integers(-9, 10, 5).float(),
+        "keys": draw.integers(-9, 10, 6, 5).float(),
+        "values": draw.normal(6, 2),
+    }
     yield sample("dot products in the hundreds", gradient=False, **whole)
 
 
@@ -57,7 +61,9 @@ case.exercise(
 )
 
 
-@case.fault("lookup-scaled", at="weights", text="the lookup compares query and keys as they are: where does your factor come from?")
+@case.fault(
+    "lookup-scaled", at="weights", text="the lookup compares query and keys as they are: where does your factor come from?"
+)
 def _(query, keys):
     return F.softmax(keys @ query / query.shape[-1] ** 0.5, dim=-1)
 
@@ -67,7 +73,11 @@ def _(query, keys):
     return keys @ query
 
 
-@case.fault("lookup-divides-by-sum", at="weights", text="dot products can be negative: can shares made by dividing by their sum be trusted?")
+@case.fault(
+    "lookup-divides-by-sum",
+    at="weights",
+    text="dot products can be negative: can shares made by dividing by their sum be trusted?",
+)
 def _(query, keys):
     dots = keys @ query
     return dots / dots.sum()
@@ -100,255 +110,7 @@ def _(values):
     return values.mean(0)
 
 
-# ---------------------------------------------------------------- softmax
-
-
-@case.step
-def shares(x, dim):
-    return F.softmax(x, dim=dim)
-
-
-def softmax_inputs(draw: Draw):
-    yield sample("a (3, 4, 5) tensor", x=draw.normal(3, 4, 5))
-    yield sample("dim = 1", x=draw.normal(3, 4, 5), dim=1)
-    yield sample("dim = 0", x=draw.normal(3, 4), dim=0)
-    yield sample("dim = -2", x=draw.normal(2, 3, 4, 5), dim=-2)
-    yield sample("a vector", x=draw.normal(6))
-    yield sample("a square", x=draw.normal(4, 4))
-    yield sample("one row near 0 and one near 130", x=torch.stack([draw.normal(4), draw.normal(4) + 130]))
-    yield sample("numbers around -130", x=draw.normal(3, 5) - 130)
-
-
-case.exercise(
-    "softmax(x, dim=-1)",
-    returns="shares",
-    inputs=softmax_inputs,
-    points=2,
-    lesson="Shares that survive large numbers",
-    hints=(
-        "exp makes every number positive. What makes the results add up to 1, and along which axis?",
-        "Subtracting the same number from all entries of a row changes nothing in the result: which number keeps exp small?",
-        "out[j] = exp(x[j] - m) / sum_i exp(x[i] - m), with m the largest entry along dim; keep that axis to broadcast",
-    ),
-    reference=lambda x, dim=-1: torch.softmax(x, dim),
-    golden=lambda real: {"x": real["h.1.attn.scores"], "dim": -1},
-    forbidden=("softmax", "softmin"),
-)
-
-
-@case.fault("softmax-overflows", at="shares", text="what is exp(130) in float32, and what is inf / inf?")
-def _(x, dim):
-    raised = torch.exp(x)
-    return raised / raised.sum(dim, keepdim=True)
-
-
-@case.fault("softmax-max-over-everything", at="shares", text="a row far below the largest entry of the whole tensor: what is left of it after exp?")
-def _(x, dim):
-    raised = torch.exp(x - x.max())
-    return raised / raised.sum(dim, keepdim=True)
-
-
-@case.fault("softmax-ignores-dim", at="shares", text="which axis does the caller ask for, and which one do you sum over?")
-def _(x):
-    return F.softmax(x, dim=-1)
-
-
-@case.fault("softmax-over-axis-before", at="shares", text="which axis must sum to 1, and which one does?")
-def _(x, dim):
-    return F.softmax(x, dim=-2 if dim in (-1, x.dim() - 1) else -1)
-
-
-@case.fault("softmax-always-dim-1", at="shares", text="your axis is written as 1: which axis is that once a batch is in front?")
-def _(x):
-    return F.softmax(x, dim=1)
-
-
-@case.fault("softmax-always-dim-0", at="shares", text="your axis is written as 0: which one did the caller ask for?")
-def _(x):
-    return F.softmax(x, dim=0)
-
-
-@case.fault("softmax-over-everything", at="shares", text="does each row sum to 1, or only the whole tensor?")
-def _(x):
-    raised = torch.exp(x - x.max())
-    return raised / raised.sum()
-
-
-@case.fault("softmax-row-max-total-sum", at="shares", text="the sum in your denominator: over one row, or over all of them?")
-def _(x, dim):
-    raised = torch.exp(x - x.amax(dim, keepdim=True))
-    return raised / raised.sum()
-
-
-@case.fault("softmax-not-normalised", at="shares", text="do your shares add up to 1?")
-def _(x, dim):
-    return torch.exp(x - x.amax(dim, keepdim=True))
-
-
-@case.fault("softmax-without-exp", at="shares", text="can a share be negative?")
-def _(x, dim):
-    return x / x.sum(dim, keepdim=True)
-
-
-@case.fault("softmax-logarithm", at="shares", text="are these shares, or their logarithms?")
-def _(x, dim):
-    return F.log_softmax(x, dim=dim)
-
-
-@case.fault("softmax-base-two", at="shares", text="which number is raised to the power x?")
-def _(x, dim):
-    return F.softmax(x * 0.6931471805599453, dim=dim)
-
-
-@case.fault("softmax-of-negative", at="shares", text="does the largest input get the largest share?")
-def _(x, dim):
-    return F.softmax(-x, dim=dim)
-
-
-@case.fault("softmax-sum-not-kept", at="shares", text="after summing, does the axis still stand where it stood, so that rows meet their own sum?")
-def _(x, dim):
-    raised = torch.exp(x - x.amax(dim, keepdim=True))
-    return raised / raised.sum(dim)
-
-
-@case.fault("softmax-max-not-kept", at="shares", text="after taking the maximum, does the axis still stand, so that rows meet their own maximum?")
-def _(x, dim):
-    raised = torch.exp(x - x.amax(dim))
-    return raised / raised.sum(dim, keepdim=True)
-
-
-# ---------------------------------------------------------------- split_heads and merge_heads
-
-
-@case.step
-def heads(x, n_head):
-    if x.shape[-1] % n_head:
-        raise ValueError(f"{x.shape[-1]} channels, {n_head} heads")
-    return x.unflatten(-1, (n_head, -1)).movedim(-2, 1)
-
-
-@case.step
-def merged(z):
-    return z.movedim(1, 2).flatten(2)
-
-
-def split_inputs(draw: Draw):
-    yield sample("three heads", x=draw.normal(2, 5, 12), n_head=3)
-    yield sample("one head", x=draw.normal(3, 4, 6), n_head=1)
-    yield sample("heads one channel wide", x=draw.normal(2, 4, 7), n_head=7)
-    yield refusal("C = 10 channels for n_head = 3", x=draw.normal(2, 4, 10), n_head=3)
-
-
-case.exercise(
-    "split_heads(x, n_head)",
-    returns="heads",
-    inputs=split_inputs,
-    points=2,
-    lesson="Reshape, then transpose",
-    hints=(
-        "Row t of x belongs to position t. After your reshape, does each head still hold rows of whole positions?",
-        "First cut the channel axis into (H, D); only then move the head axis in front of the positions.",
-        "out[b,h,t,d] = x[b,t,h*D + d], with D = C / n_head",
-    ),
-    reference=lambda x, n_head: torch.stack(x.tensor_split(n_head, dim=-1), dim=1),
-    golden=lambda real: {"x": real["h.1.ln_1"], "n_head": real.config["n_head"]},
-)
-
-
-def merge_inputs(draw: Draw):
-    yield sample("three heads", z=draw.normal(2, 3, 5, 4))
-    yield sample("as many positions as heads", z=draw.normal(2, 3, 3, 4))
-    yield sample("one head", z=draw.normal(3, 1, 4, 5))
-
-
-case.exercise(
-    "merge_heads(z)",
-    returns="merged",
-    inputs=merge_inputs,
-    points=1,
-    lesson="The same way back",
-    hints=(
-        "Row t of the result holds what all heads say about position t. Which axis stands between them now?",
-        "Undo split_heads in the opposite order: move the positions in front first, then lay the heads side by side.",
-        "out[b,t,h*D + d] = z[b,h,t,d]",
-    ),
-    reference=lambda z: torch.cat(list(z.unbind(1)), dim=-1),
-    golden=lambda real: {"z": real["h.1.attn.z"]},
-)
-
-
-@case.fault("heads-split-without-transpose", at="heads", text="does one head hold whole positions, or slices of neighbouring ones?")
-def _(x, n_head):
-    B, T, C = x.shape
-    return x.reshape(B, n_head, T, C // n_head)
-
-
-@case.fault("heads-left-behind-positions", at="heads", text="which axis must stand second, so that each head sees all positions?")
-def _(x, n_head):
-    return x.unflatten(-1, (n_head, -1))
-
-
-@case.fault("heads-take-every-nth-channel", at="heads", text="are the channels of head 0 next to each other?")
-def _(x, n_head):
-    return x.unflatten(-1, (-1, n_head)).permute(0, 3, 1, 2)
-
-
-@case.fault("heads-before-batch", at="heads", text="which axis comes first, batch or heads?")
-def _(x, n_head):
-    return x.unflatten(-1, (n_head, -1)).permute(2, 0, 1, 3)
-
-
-@case.fault("heads-and-size-swapped", at="heads", text="how many heads are there, and how wide is each?")
-def _(x, n_head):
-    return x.unflatten(-1, (-1, n_head)).movedim(-2, 1)
-
-
-@case.fault("channels-left-over", at="heads", text="what becomes of the last channels when n_head does not divide C?")
-def _(x, n_head):
-    D = x.shape[-1] // n_head
-    return x[..., : n_head * D].unflatten(-1, (n_head, D)).movedim(-2, 1)
-
-
-@case.fault("heads-merged-without-transpose", at="merged", text="row t of the result: do all its numbers come from position t?")
-def _(z):
-    B, H, T, D = z.shape
-    return z.reshape(B, T, H * D)
-
-
-@case.fault("heads-merged-channel-by-channel", at="merged", text="are the channels of head 0 next to each other in the result?")
-def _(z):
-    return z.permute(0, 2, 3, 1).flatten(2)
-
-
-@case.fault("merge-takes-heads-for-batch", at="merged", text="which of the first two axes is the batch?")
-def _(z):
-    B, H, T, D = z.shape
-    return z.reshape(H, B, T, D).permute(1, 2, 0, 3).reshape(B, T, H * D)
-
-
-@case.fault("merge-moves-wrong-axes", at="merged", text="positions and heads change places: which two axes did you exchange?")
-def _(z):
-    B, H, T, D = z.shape
-    return z.transpose(-1, -2).reshape(B, T, H * D)
-
-
-@case.fault("merge-batch-behind-positions", at="merged", text="which axis comes first in the result, batch or positions?")
-def _(z):
-    return z.permute(2, 0, 1, 3).flatten(2)
-
-
-@case.fault("view-after-transpose", at="merged", text="a transpose moves no numbers: can their present order be read in the new shape without a copy?")
-def _(z):
-    B, H, T, D = z.shape
-    return z.contiguous().transpose(1, 2).view(B, T, H * D)
-
-
-@case.fault("merge-adds-heads-up", at="merged", text="are the heads laid side by side, or added up?")
-def _(z):
-    return z.sum(1)
-
-
-# ---------------------------------------------------------------- attention
+# ---------------------------------------------------------------- the layer, step by step
 
 
 @case.step
@@ -416,53 +178,15 @@ def attn_out(_merged, c_proj_w, c_proj_b):
     return _merged @ c_proj_w + c_proj_b
 
 
+# ---------------------------------------------------------------- attention_scores
+
+
 def score_inputs(draw: Draw):
     yield sample("five queries, seven keys", q=draw.normal(2, 3, 5, 6), k=draw.normal(2, 3, 7, 6))
     yield sample("another head size", q=draw.normal(2, 4, 3, 10), k=draw.normal(2, 4, 5, 10))
     yield sample("one query", q=draw.normal(3, 2, 1, 5), k=draw.normal(3, 2, 4, 5))
     yield sample("all axes of size 3", q=draw.normal(3, 3, 3, 3), k=draw.normal(3, 3, 3, 3))
 
-
-def attention_inputs(draw: Draw):
-    yield sample("five queries, seven keys", q=draw.normal(2, 3, 5, 6), k=draw.normal(2, 3, 7, 6), v=draw.normal(2, 3, 7, 8))
-    yield sample("as many keys as queries", q=2 * draw.normal(2, 3, 4, 5), k=draw.normal(2, 3, 4, 5), v=draw.normal(2, 3, 4, 5))
-    yield sample("another head size", q=draw.normal(2, 4, 3, 10), k=draw.normal(2, 4, 5, 10), v=draw.normal(2, 4, 5, 7))
-    yield sample("all axes of size 3", q=draw.normal(3, 3, 3, 3), k=draw.normal(3, 3, 3, 3), v=draw.normal(3, 3, 3, 3))
-    # Whole numbers, and a head size with a whole root: scores in the hundreds without rounding, in any order of summation.
-    q, k = draw.integers(-9, 10, 1, 2, 3, 16).float(), 3 * draw.integers(-9, 10, 1, 2, 5, 16).float()
-    q[:, :, 0] = 0
-    yield sample("scores of 0 in one row and in the hundreds in others", gradient=False, q=q, k=k, v=draw.normal(1, 2, 5, 4))
-
-
-def layer_inputs(draw: Draw):
-    for label, B, T, H, D in (("three heads", 2, 5, 3, 6), ("two heads, another size", 3, 7, 2, 5), ("one head", 2, 4, 1, 6)):
-        C = H * D
-        yield sample(
-            label,
-            x=draw.normal(B, T, C),
-            c_attn_w=draw.normal(C, 3 * C, scale=C**-0.5),
-            c_attn_b=draw.normal(3 * C, scale=0.5),
-            c_proj_w=draw.normal(C, C, scale=C**-0.5),
-            c_proj_b=draw.normal(C, scale=0.5),
-            n_head=H,
-        )
-
-
-def _layer_reference(x, c_attn_w, c_attn_b, c_proj_w, c_proj_b, n_head):
-    batch_second = x.transpose(0, 1)
-    out, _ = F.multi_head_attention_forward(
-        *(batch_second,) * 3, x.shape[-1], n_head, c_attn_w.T, c_attn_b, None, None, False, 0.0, c_proj_w.T, c_proj_b, need_weights=False
-    )
-    return out.transpose(0, 1)
-
-
-def _golden_layer(real):
-    names = ("attn.c_attn.weight", "attn.c_attn.bias", "attn.c_proj.weight", "attn.c_proj.bias")
-    weights = (real[f"h.1.{name}"] for name in names)
-    return dict(zip(("x", "c_attn_w", "c_attn_b", "c_proj_w", "c_proj_b"), (real["h.1.ln_1"], *weights)), n_head=real.config["n_head"])
-
-
-FUSED = ("scaled_dot_product", "multi_head_attention")
 
 case.exercise(
     "attention_scores(q, k)",
@@ -478,6 +202,308 @@ case.exercise(
     reference=lambda q, k: torch.einsum("bhid,bhjd->bhij", q, k) / q.shape[-1] ** 0.5,
     golden=lambda real: {"q": real["h.1.attn.q"], "k": real["h.1.attn.k"]},
 )
+
+
+@case.fault(
+    "scale-missing",
+    at="_scale",
+    tensor="scores",
+    text="how does the spread of a dot product grow with the head size D, and what undoes it?",
+)
+def _():
+    return 1.0
+
+
+@case.fault(
+    "scale-by-head-size", at="_scale", tensor="scores", text="you divide by D: is that the root, and is it applied only once?"
+)
+def _(q):
+    return 1 / q.shape[-1]
+
+
+@case.fault("scale-by-half-head-size", at="_scale", tensor="scores", text="in which order does Python read D ** 1 / 2?")
+def _(q):
+    return 2 / q.shape[-1]
+
+
+@case.fault("scale-multiplies", at="_scale", tensor="scores", text="do you divide by the root of D, or multiply by it?")
+def _(q):
+    return q.shape[-1] ** 0.5
+
+
+@case.fault(
+    "scale-by-model-width", at="_scale", tensor="scores", text="how many products are summed in one dot product: C, or D?"
+)
+def _(q):
+    return (q.shape[1] * q.shape[-1]) ** -0.5
+
+
+@case.fault(
+    "scale-from-key-count",
+    at="_scale",
+    tensor="scores",
+    text="which axis of k has the head size: is it the one that counts the keys?",
+)
+def _(k):
+    return k.shape[-2] ** -0.5
+
+
+@case.fault(
+    "scale-from-query-count",
+    at="_scale",
+    tensor="scores",
+    text="which axis of q has the head size: is it the one that counts the queries?",
+    only=("attention_scores", "attention"),
+)
+def _(q):
+    return q.shape[-2] ** -0.5
+
+
+@case.fault("scale-from-head-count", at="_scale", tensor="scores", text="is the number of heads the size of a head?")
+def _(q):
+    return q.shape[1] ** -0.5
+
+
+@case.fault(
+    "scale-from-batch-size", at="_scale", tensor="scores", text="what has the size of the batch to do with one dot product?"
+)
+def _(q):
+    return q.shape[0] ** -0.5
+
+
+def _fixed(size):
+    @case.fault(
+        f"scale-fixed-for-head-size-{size}",
+        at="_scale",
+        tensor="scores",
+        text=f"your factor is right for D = {size} alone: where can the true D be read?",
+    )
+    def _():
+        return size**-0.5
+
+
+for _size in (4, 16, 32, 64, 128):
+    _fixed(_size)
+
+
+@case.fault("keys-reversed-by-T", at="_dots", tensor="scores", text="which axes does .T turn round when there are four of them?")
+def _(q, k):
+    return q @ k.permute(3, 2, 1, 0)
+
+
+@case.fault(
+    "keys-not-transposed",
+    at="_dots",
+    tensor="scores",
+    text="which axis of k must be last, and which next to last, for each query to meet each key?",
+)
+def _(q, k):
+    return q @ k
+
+
+@case.fault("keys-transposed-over-heads", at="_dots", tensor="scores", text="which two axes of k change places?")
+def _(q, k):
+    return q @ k.transpose(1, 2)
+
+
+@case.fault(
+    "scores-transposed",
+    at="_dots",
+    tensor="scores",
+    text="do the rows of your scores belong to queries, or to keys?",
+    only=("attention_scores", "attention"),
+)
+def _(q, k):
+    return k @ q.mT
+
+
+@case.fault("scores-only-at-same-position", at="_dots", tensor="scores", text="does query i meet key j, or only key i?")
+def _(q, k):
+    return torch.diag_embed((q * k).sum(-1))
+
+
+@case.fault(
+    "scores-summed-over-batch", at="_dots", tensor="scores", text="does one sequence's score depend on the others in the batch?"
+)
+def _(q, k):
+    return (q @ k.mT).sum(0, keepdim=True).expand(q.shape[0], -1, -1, -1)
+
+
+@case.fault("scores-by-cosine", at="_dots", tensor="scores", text="does the length of a query or a key count in a dot product?")
+def _(q, k):
+    return F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).mT
+
+
+@case.fault("scores-by-distance", at="_dots", tensor="scores", text="is a dot product a distance?")
+def _(q, k):
+    return -(q.unsqueeze(-2) - k.unsqueeze(-3)).square().sum(-1)
+
+
+@case.fault(
+    "scores-already-softmax",
+    at="scores",
+    text="scores are raw fits: who turns them into shares, and when?",
+    only=("attention_scores",),
+)
+def _(right):
+    return F.softmax(right, dim=-1)
+
+
+@case.fault("scores-negated", at="scores", text="does a better fit give a larger score?")
+def _(right):
+    return -right
+
+
+@case.fault("scores-masked-causally", at="scores", text="is anything hidden from a reader in this module?")
+def _(right):
+    return right.masked_fill(torch.ones_like(right).triu(1).bool(), -torch.inf)
+
+
+# ---------------------------------------------------------------- softmax
+
+
+@case.step
+def shares(x, dim):
+    return F.softmax(x, dim=dim)
+
+
+def softmax_inputs(draw: Draw):
+    yield sample("a (3, 4, 5) tensor", x=draw.normal(3, 4, 5))
+    yield sample("dim = 1", x=draw.normal(3, 4, 5), dim=1)
+    yield sample("dim = 0", x=draw.normal(3, 4), dim=0)
+    yield sample("dim = -2", x=draw.normal(2, 3, 4, 5), dim=-2)
+    yield sample("a vector", x=draw.normal(6))
+    yield sample("a square", x=draw.normal(4, 4))
+    yield sample("one row near 0 and one near 130", x=torch.stack([draw.normal(4), draw.normal(4) + 130]))
+    yield sample("numbers around -130", x=draw.normal(3, 5) - 130)
+
+
+case.exercise(
+    "softmax(x, dim=-1)",
+    returns="shares",
+    inputs=softmax_inputs,
+    points=2,
+    lesson="Shares that survive large numbers",
+    hints=(
+        "exp makes every number positive. What makes the results add up to 1, and along which axis?",
+        "Subtracting the same number from all entries of a row changes nothing in the result: which number keeps exp small?",
+        "out[j] = exp(x[j] - m) / sum_i exp(x[i] - m), with m the largest entry along dim; keep that axis to broadcast",
+    ),
+    reference=lambda x, dim=-1: torch.softmax(x, dim),
+    golden=lambda real: {"x": real["h.1.attn.scores"], "dim": -1},
+    forbidden=("softmax", "softmin"),
+)
+
+
+@case.fault("softmax-overflows", at="shares", text="what is exp(130) in float32, and what is inf / inf?")
+def _(x, dim):
+    raised = torch.exp(x)
+    return raised / raised.sum(dim, keepdim=True)
+
+
+@case.fault(
+    "softmax-max-over-everything",
+    at="shares",
+    text="a row far below the largest entry of the whole tensor: what is left of it after exp?",
+)
+def _(x, dim):
+    raised = torch.exp(x - x.max())
+    return raised / raised.sum(dim, keepdim=True)
+
+
+@case.fault("softmax-ignores-dim", at="shares", text="which axis does the caller ask for, and which one do you sum over?")
+def _(x):
+    return F.softmax(x, dim=-1)
+
+
+@case.fault("softmax-over-axis-before", at="shares", text="which axis must sum to 1, and which one does?")
+def _(x, dim):
+    return F.softmax(x, dim=-2 if dim in (-1, x.dim() - 1) else -1)
+
+
+@case.fault("softmax-always-dim-1", at="shares", text="your axis is written as 1: which axis is that once a batch is in front?")
+def _(x):
+    return F.softmax(x, dim=1)
+
+
+@case.fault("softmax-always-dim-0", at="shares", text="your axis is written as 0: which one did the caller ask for?")
+def _(x):
+    return F.softmax(x, dim=0)
+
+
+@case.fault("softmax-over-everything", at="shares", text="does each row sum to 1, or only the whole tensor?")
+def _(x):
+    raised = torch.exp(x - x.max())
+    return raised / raised.sum()
+
+
+@case.fault("softmax-row-max-total-sum", at="shares", text="the sum in your denominator: over one row, or over all of them?")
+def _(x, dim):
+    raised = torch.exp(x - x.amax(dim, keepdim=True))
+    return raised / raised.sum()
+
+
+@case.fault("softmax-not-normalised", at="shares", text="do your shares add up to 1?")
+def _(x, dim):
+    return torch.exp(x - x.amax(dim, keepdim=True))
+
+
+@case.fault("softmax-without-exp", at="shares", text="can a share be negative?")
+def _(x, dim):
+    return x / x.sum(dim, keepdim=True)
+
+
+@case.fault("softmax-logarithm", at="shares", text="are these shares, or their logarithms?")
+def _(x, dim):
+    return F.log_softmax(x, dim=dim)
+
+
+@case.fault("softmax-base-two", at="shares", text="which number is raised to the power x?")
+def _(x, dim):
+    return F.softmax(x * 0.6931471805599453, dim=dim)
+
+
+@case.fault("softmax-of-negative", at="shares", text="does the largest input get the largest share?")
+def _(x, dim):
+    return F.softmax(-x, dim=dim)
+
+
+@case.fault(
+    "softmax-sum-not-kept",
+    at="shares",
+    text="after summing, does the axis still stand where it stood, so that rows meet their own sum?",
+)
+def _(x, dim):
+    raised = torch.exp(x - x.amax(dim, keepdim=True))
+    return raised / raised.sum(dim)
+
+
+@case.fault(
+    "softmax-max-not-kept",
+    at="shares",
+    text="after taking the maximum, does the axis still stand, so that rows meet their own maximum?",
+)
+def _(x, dim):
+    raised = torch.exp(x - x.amax(dim))
+    return raised / raised.sum(dim, keepdim=True)
+
+
+# ---------------------------------------------------------------- attention
+
+
+def attention_inputs(draw: Draw):
+    yield sample("five queries, seven keys", q=draw.normal(2, 3, 5, 6), k=draw.normal(2, 3, 7, 6), v=draw.normal(2, 3, 7, 8))
+    yield sample("as many keys as queries", q=2 * draw.normal(2, 3, 4, 5), k=draw.normal(2, 3, 4, 5), v=draw.normal(2, 3, 4, 5))
+    yield sample("another head size", q=draw.normal(2, 4, 3, 10), k=draw.normal(2, 4, 5, 10), v=draw.normal(2, 4, 5, 7))
+    yield sample("all axes of size 3", q=draw.normal(3, 3, 3, 3), k=draw.normal(3, 3, 3, 3), v=draw.normal(3, 3, 3, 3))
+    # Whole numbers, and a head size with a whole root: scores in the hundreds without rounding, in any order of summation.
+    q, k = draw.integers(-9, 10, 1, 2, 3, 16).float(), 3 * draw.integers(-9, 10, 1, 2, 5, 16).float()
+    q[:, :, 0] = 0
+    yield sample("scores of 0 in one row and in the hundreds in others", gradient=False, q=q, k=k, v=draw.normal(1, 2, 5, 4))
+
+
+FUSED = ("scaled_dot_product", "multi_head_attention")
+
 case.exercise(
     "attention(q, k, v)",
     returns="z",
@@ -493,131 +519,6 @@ case.exercise(
     golden=lambda real: {name: real[f"h.1.attn.{name}"] for name in "qkv"},
     forbidden=FUSED,
 )
-case.exercise(
-    "multi_head_attention(x, c_attn_w, c_attn_b, c_proj_w, c_proj_b, n_head)",
-    returns="attn_out",
-    inputs=layer_inputs,
-    points=7,
-    lesson="One matrix, three roles",
-    hints=(
-        "c_attn makes 3*C columns at once. Which C of them are the queries, and which columns of those belong to head 0?",
-        "Project, cut into q, k, v, split each into heads, attend, merge, project again; both projections have a bias.",
-        "[q | k | v] = x @ c_attn_w + c_attn_b;  attn_out = merge_heads(attention(q, k, v)) @ c_proj_w + c_proj_b",
-    ),
-    reference=_layer_reference,
-    golden=_golden_layer,
-    forbidden=FUSED,
-)
-
-
-@case.fault("scale-missing", at="_scale", tensor="scores", text="how does the spread of a dot product grow with the head size D, and what undoes it?")
-def _():
-    return 1.0
-
-
-@case.fault("scale-by-head-size", at="_scale", tensor="scores", text="you divide by D: is that the root, and is it applied only once?")
-def _(q):
-    return 1 / q.shape[-1]
-
-
-@case.fault("scale-by-half-head-size", at="_scale", tensor="scores", text="in which order does Python read D ** 1 / 2?")
-def _(q):
-    return 2 / q.shape[-1]
-
-
-@case.fault("scale-multiplies", at="_scale", tensor="scores", text="do you divide by the root of D, or multiply by it?")
-def _(q):
-    return q.shape[-1] ** 0.5
-
-
-@case.fault("scale-by-model-width", at="_scale", tensor="scores", text="how many products are summed in one dot product: C, or D?")
-def _(q):
-    return (q.shape[1] * q.shape[-1]) ** -0.5
-
-
-@case.fault("scale-from-key-count", at="_scale", tensor="scores", text="which axis of k has the head size: is it the one that counts the keys?")
-def _(k):
-    return k.shape[-2] ** -0.5
-
-
-@case.fault("scale-from-query-count", at="_scale", tensor="scores", text="which axis of q has the head size: is it the one that counts the queries?", only=("attention_scores", "attention"))
-def _(q):
-    return q.shape[-2] ** -0.5
-
-
-@case.fault("scale-from-head-count", at="_scale", tensor="scores", text="is the number of heads the size of a head?")
-def _(q):
-    return q.shape[1] ** -0.5
-
-
-@case.fault("scale-from-batch-size", at="_scale", tensor="scores", text="what has the size of the batch to do with one dot product?")
-def _(q):
-    return q.shape[0] ** -0.5
-
-
-def _fixed(size):
-    @case.fault(f"scale-fixed-for-head-size-{size}", at="_scale", tensor="scores", text=f"your factor is right for D = {size} alone: where can the true D be read?")
-    def _():
-        return size**-0.5
-
-
-for _size in (4, 16, 32, 64, 128):
-    _fixed(_size)
-
-
-@case.fault("keys-reversed-by-T", at="_dots", tensor="scores", text="which axes does .T turn round when there are four of them?")
-def _(q, k):
-    return q @ k.permute(3, 2, 1, 0)
-
-
-@case.fault("keys-not-transposed", at="_dots", tensor="scores", text="which axis of k must be last, and which next to last, for each query to meet each key?")
-def _(q, k):
-    return q @ k
-
-
-@case.fault("keys-transposed-over-heads", at="_dots", tensor="scores", text="which two axes of k change places?")
-def _(q, k):
-    return q @ k.transpose(1, 2)
-
-
-@case.fault("scores-transposed", at="_dots", tensor="scores", text="do the rows of your scores belong to queries, or to keys?", only=("attention_scores", "attention"))
-def _(q, k):
-    return k @ q.mT
-
-
-@case.fault("scores-only-at-same-position", at="_dots", tensor="scores", text="does query i meet key j, or only key i?")
-def _(q, k):
-    return torch.diag_embed((q * k).sum(-1))
-
-
-@case.fault("scores-summed-over-batch", at="_dots", tensor="scores", text="does one sequence's score depend on the others in the batch?")
-def _(q, k):
-    return (q @ k.mT).sum(0, keepdim=True).expand(q.shape[0], -1, -1, -1)
-
-
-@case.fault("scores-by-cosine", at="_dots", tensor="scores", text="does the length of a query or a key count in a dot product?")
-def _(q, k):
-    return F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).mT
-
-
-@case.fault("scores-by-distance", at="_dots", tensor="scores", text="is a dot product a distance?")
-def _(q, k):
-    return -(q.unsqueeze(-2) - k.unsqueeze(-3)).square().sum(-1)
-
-
-@case.fault("scores-already-softmax", at="scores", text="scores are raw fits: who turns them into shares, and when?", only=("attention_scores",))
-def _(right):
-    return F.softmax(right, dim=-1)
-
-
-@case.fault("scores-negated", at="scores", text="does a better fit give a larger score?")
-def _(right):
-    return -right
-
-
-@case.fault("scores-masked-causally", at="scores", text="is anything hidden from a reader in this module?")
-def _(right):
-    return right.masked_fill(torch.ones_like(right).triu(1).bool(), -torch.inf)
 
 
 @case.fault("softmax-over-queries", at="pattern", text="which axis must sum to 1 for one reader?")
@@ -635,7 +536,9 @@ def _(scores):
     return F.softmax(scores, dim=0)
 
 
-@case.fault("softmax-over-all-pairs", at="pattern", text="does each reader have a whole to share out, or all readers one together?")
+@case.fault(
+    "softmax-over-all-pairs", at="pattern", text="does each reader have a whole to share out, or all readers one together?"
+)
 def _(scores):
     return F.softmax(scores.flatten(-2), dim=-1).view_as(scores)
 
@@ -656,7 +559,12 @@ def _(scores):
     return raised / raised.sum(-1, keepdim=True)
 
 
-@case.fault("pattern-max-over-everything", at="pattern", text="a row far below the largest score of all: what is left of it after exp?", only=("attention",))
+@case.fault(
+    "pattern-max-over-everything",
+    at="pattern",
+    text="a row far below the largest score of all: what is left of it after exp?",
+    only=("attention",),
+)
 def _(scores):
     raised = torch.exp(scores - scores.max())
     return raised / raised.sum(-1, keepdim=True)
@@ -667,7 +575,9 @@ def _(scores):
     return F.one_hot(scores.argmax(-1), scores.shape[-1]).to(scores.dtype)
 
 
-@case.fault("pattern-transposed", at="z", text="row i of the pattern says what position i reads: do you sum over its row, or its column?")
+@case.fault(
+    "pattern-transposed", at="z", text="row i of the pattern says what position i reads: do you sum over its row, or its column?"
+)
 def _(pattern, v):
     return pattern.mT @ v
 
@@ -702,12 +612,207 @@ def _(q, k, v):
     return F.scaled_dot_product_attention(q.transpose(0, 2), k.transpose(0, 2), v.transpose(0, 2)).transpose(0, 2)
 
 
+# ---------------------------------------------------------------- split_heads and merge_heads
+
+
+@case.step
+def heads(x, n_head):
+    if x.shape[-1] % n_head:
+        raise ValueError(f"{x.shape[-1]} channels, {n_head} heads")
+    return x.unflatten(-1, (n_head, -1)).movedim(-2, 1)
+
+
+@case.step
+def merged(z):
+    return z.movedim(1, 2).flatten(2)
+
+
+def split_inputs(draw: Draw):
+    yield sample("three heads", x=draw.normal(2, 5, 12), n_head=3)
+    yield sample("one head", x=draw.normal(3, 4, 6), n_head=1)
+    yield sample("heads one channel wide", x=draw.normal(2, 4, 7), n_head=7)
+    yield refusal("C = 10 channels for n_head = 3", x=draw.normal(2, 4, 10), n_head=3)
+
+
+case.exercise(
+    "split_heads(x, n_head)",
+    returns="heads",
+    inputs=split_inputs,
+    points=2,
+    lesson="Reshape, then transpose",
+    hints=(
+        "Row t of x belongs to position t. After your reshape, does each head still hold rows of whole positions?",
+        "First cut the channel axis into (H, D); only then move the head axis in front of the positions.",
+        "out[b,h,t,d] = x[b,t,h*D + d], with D = C / n_head",
+    ),
+    reference=lambda x, n_head: torch.stack(x.tensor_split(n_head, dim=-1), dim=1),
+    golden=lambda real: {"x": real["h.1.ln_1"], "n_head": real.config["n_head"]},
+)
+
+
+def merge_inputs(draw: Draw):
+    yield sample("three heads", z=draw.normal(2, 3, 5, 4))
+    yield sample("as many positions as heads", z=draw.normal(2, 3, 3, 4))
+    yield sample("one head", z=draw.normal(3, 1, 4, 5))
+
+
+case.exercise(
+    "merge_heads(z)",
+    returns="merged",
+    inputs=merge_inputs,
+    points=1,
+    lesson="The same way back",
+    hints=(
+        "Row t of the result holds what all heads say about position t. Which axis stands between them now?",
+        "Undo split_heads in the opposite order: move the positions in front first, then lay the heads side by side.",
+        "out[b,t,h*D + d] = z[b,h,t,d]",
+    ),
+    reference=lambda z: torch.cat(list(z.unbind(1)), dim=-1),
+    golden=lambda real: {"z": real["h.1.attn.z"]},
+)
+
+
+@case.fault(
+    "heads-split-without-transpose", at="heads", text="does one head hold whole positions, or slices of neighbouring ones?"
+)
+def _(x, n_head):
+    B, T, C = x.shape
+    return x.reshape(B, n_head, T, C // n_head)
+
+
+@case.fault("heads-left-behind-positions", at="heads", text="which axis must stand second, so that each head sees all positions?")
+def _(x, n_head):
+    return x.unflatten(-1, (n_head, -1))
+
+
+@case.fault("heads-take-every-nth-channel", at="heads", text="are the channels of head 0 next to each other?")
+def _(x, n_head):
+    return x.unflatten(-1, (-1, n_head)).permute(0, 3, 1, 2)
+
+
+@case.fault("heads-before-batch", at="heads", text="which axis comes first, batch or heads?")
+def _(x, n_head):
+    return x.unflatten(-1, (n_head, -1)).permute(2, 0, 1, 3)
+
+
+@case.fault("heads-and-size-swapped", at="heads", text="how many heads are there, and how wide is each?")
+def _(x, n_head):
+    return x.unflatten(-1, (-1, n_head)).movedim(-2, 1)
+
+
+@case.fault("channels-left-over", at="heads", text="what becomes of the last channels when n_head does not divide C?")
+def _(x, n_head):
+    D = x.shape[-1] // n_head
+    return x[..., : n_head * D].unflatten(-1, (n_head, D)).movedim(-2, 1)
+
+
+@case.fault("heads-merged-without-transpose", at="merged", text="row t of the result: do all its numbers come from position t?")
+def _(z):
+    B, H, T, D = z.shape
+    return z.reshape(B, T, H * D)
+
+
+@case.fault("heads-merged-channel-by-channel", at="merged", text="are the channels of head 0 next to each other in the result?")
+def _(z):
+    return z.permute(0, 2, 3, 1).flatten(2)
+
+
+@case.fault("merge-takes-heads-for-batch", at="merged", text="which of the first two axes is the batch?")
+def _(z):
+    B, H, T, D = z.shape
+    return z.reshape(H, B, T, D).permute(1, 2, 0, 3).reshape(B, T, H * D)
+
+
+@case.fault("merge-moves-wrong-axes", at="merged", text="positions and heads change places: which two axes did you exchange?")
+def _(z):
+    B, H, T, D = z.shape
+    return z.transpose(-1, -2).reshape(B, T, H * D)
+
+
+@case.fault("merge-batch-behind-positions", at="merged", text="which axis comes first in the result, batch or positions?")
+def _(z):
+    return z.permute(2, 0, 1, 3).flatten(2)
+
+
+@case.fault(
+    "view-after-transpose",
+    at="merged",
+    text="a transpose moves no numbers: can their present order be read in the new shape without a copy?",
+)
+def _(z):
+    B, H, T, D = z.shape
+    return z.contiguous().transpose(1, 2).view(B, T, H * D)
+
+
+@case.fault("merge-adds-heads-up", at="merged", text="are the heads laid side by side, or added up?")
+def _(z):
+    return z.sum(1)
+
+
 # ---------------------------------------------------------------- multi_head_attention
 
 
+def layer_inputs(draw: Draw):
+    for label, B, T, H, D in (("three heads", 2, 5, 3, 6), ("two heads, another size", 3, 7, 2, 5), ("one head", 2, 4, 1, 6)):
+        C = H * D
+        yield sample(
+            label,
+            x=draw.normal(B, T, C),
+            c_attn_w=draw.normal(C, 3 * C, scale=C**-0.5),
+            c_attn_b=draw.normal(3 * C, scale=0.5),
+            c_proj_w=draw.normal(C, C, scale=C**-0.5),
+            c_proj_b=draw.normal(C, scale=0.5),
+            n_head=H,
+        )
+
+
+def _layer_reference(x, c_attn_w, c_attn_b, c_proj_w, c_proj_b, n_head):
+    batch_second = x.transpose(0, 1)
+    out, _ = F.multi_head_attention_forward(
+        *(batch_second,) * 3,
+        x.shape[-1],
+        n_head,
+        c_attn_w.T,
+        c_attn_b,
+        None,
+        None,
+        False,
+        0.0,
+        c_proj_w.T,
+        c_proj_b,
+        need_weights=False,
+    )
+    return out.transpose(0, 1)
+
+
+def _golden_layer(real):
+    names = ("attn.c_attn.weight", "attn.c_attn.bias", "attn.c_proj.weight", "attn.c_proj.bias")
+    weights = (real[f"h.1.{name}"] for name in names)
+    return dict(
+        zip(("x", "c_attn_w", "c_attn_b", "c_proj_w", "c_proj_b"), (real["h.1.ln_1"], *weights)), n_head=real.config["n_head"]
+    )
+
+
+case.exercise(
+    "multi_head_attention(x, c_attn_w, c_attn_b, c_proj_w, c_proj_b, n_head)",
+    returns="attn_out",
+    inputs=layer_inputs,
+    points=7,
+    lesson="One matrix, three roles",
+    hints=(
+        "c_attn makes 3*C columns at once. Which C of them are the queries, and which columns of those belong to head 0?",
+        "Project, cut into q, k, v, split each into heads, attend, merge, project again; both projections have a bias.",
+        "[q | k | v] = x @ c_attn_w + c_attn_b;  attn_out = merge_heads(attention(q, k, v)) @ c_proj_w + c_proj_b",
+    ),
+    reference=_layer_reference,
+    golden=_golden_layer,
+    forbidden=FUSED,
+)
+
+
 @case.fault("qkv-bias-missing", at="_qkv", tensor="q", text="what does c_attn add after the product?")
-def _(x, c_attn_w):
-    return x @ c_attn_w
+def _(right, c_attn_b):
+    return right - c_attn_b
 
 
 @case.fault("qkv-weight-transposed", at="_qkv", tensor="q", text="is the weight stored as (in, out), or as (out, in)?")
@@ -720,14 +825,18 @@ def _(right):
     return F.relu(right)
 
 
-@case.fault("heads-see-own-slice-only", at="_qkv", tensor="q", text="which channels of x may a head read: all of them, or its own slice?")
+@case.fault(
+    "heads-see-own-slice-only", at="_qkv", tensor="q", text="which channels of x may a head read: all of them, or its own slice?"
+)
 def _(x, c_attn_w, c_attn_b, n_head):
     D = x.shape[-1] // n_head
     block = torch.block_diag(*[torch.ones(D, D, dtype=x.dtype, device=x.device)] * n_head)
     return x @ (c_attn_w * block.repeat(1, 3)) + c_attn_b
 
 
-@case.fault("qkv-cut-in-pieces-of-three", at="_parts", tensor="q", text="does split take the number of pieces, or the size of a piece?")
+@case.fault(
+    "qkv-cut-in-pieces-of-three", at="_parts", tensor="q", text="does split take the number of pieces, or the size of a piece?"
+)
 def _(_qkv):
     q, k, v = _qkv.split(3, dim=-1)
     return q, k, v
@@ -743,7 +852,9 @@ def _(_qkv):
     return _qkv.unflatten(-1, (-1, 3)).unbind(-1)
 
 
-@case.fault("qkv-split-after-heads", at="_heads", tensor="q", text="what does GPT-2 store first: all of q, or q, k and v of head 0?")
+@case.fault(
+    "qkv-split-after-heads", at="_heads", tensor="q", text="what does GPT-2 store first: all of q, or q, k and v of head 0?"
+)
 def _(_qkv, n_head):
     return _qkv.unflatten(-1, (n_head, -1)).movedim(-2, 1).chunk(3, dim=-1)
 
@@ -754,7 +865,9 @@ def _reordered(name, order, text):
         return tuple(right[index] for index in order)
 
 
-_reordered("queries-and-keys-swapped", (1, 0, 2), "which comes first in c_attn, and which of the two reads: the query or the key?")
+_reordered(
+    "queries-and-keys-swapped", (1, 0, 2), "which comes first in c_attn, and which of the two reads: the query or the key?"
+)
 _reordered("qkv-order-qvk", (0, 2, 1), "which comes last in c_attn, keys or values?")
 _reordered("qkv-order-vkq", (2, 1, 0), "in which order does c_attn hold q, k and v?")
 _reordered("qkv-order-kvq", (1, 2, 0), "in which order does c_attn hold q, k and v, and where does each one go?")
@@ -775,7 +888,9 @@ _copied("values-copied-from-queries", (0, 1, 0), "v", "do values and queries com
 _copied("keys-copied-from-values", (0, 2, 2), "k", "do keys and values come from different columns?")
 
 
-@case.fault("split-without-transpose", at="_heads", tensor="q", text="does one head hold whole positions, or slices of neighbouring ones?")
+@case.fault(
+    "split-without-transpose", at="_heads", tensor="q", text="does one head hold whole positions, or slices of neighbouring ones?"
+)
 def _(_parts, n_head):
     return tuple(part.reshape(part.shape[0], n_head, part.shape[1], -1) for part in _parts)
 
@@ -795,32 +910,52 @@ def _(_parts, n_head):
     return tuple(part.unsqueeze(1) for part in _parts)
 
 
-@case.fault("merged-without-transpose", at="_merged", tensor="attn_out", text="row t before the last projection: do all its numbers come from position t?")
+@case.fault(
+    "merged-without-transpose",
+    at="_merged",
+    tensor="attn_out",
+    text="row t before the last projection: do all its numbers come from position t?",
+)
 def _(z):
     B, H, T, D = z.shape
     return z.reshape(B, T, H * D)
 
 
-@case.fault("merged-channel-by-channel", at="_merged", tensor="attn_out", text="before the last projection, are the channels of head 0 next to each other?")
+@case.fault(
+    "merged-channel-by-channel",
+    at="_merged",
+    tensor="attn_out",
+    text="before the last projection, are the channels of head 0 next to each other?",
+)
 def _(z):
     return z.permute(0, 2, 3, 1).flatten(2)
 
 
-@case.fault("merged-by-view-after-transpose", at="_merged", tensor="attn_out", text="a transpose moves no numbers: can their present order be read in the new shape without a copy?")
+@case.fault(
+    "merged-by-view-after-transpose",
+    at="_merged",
+    tensor="attn_out",
+    text="a transpose moves no numbers: can their present order be read in the new shape without a copy?",
+)
 def _(z):
     B, H, T, D = z.shape
     return z.contiguous().transpose(1, 2).view(B, T, H * D)
 
 
-@case.fault("merged-heads-taken-for-batch", at="_merged", tensor="attn_out", text="when the heads are merged, which of the first two axes is the batch?")
+@case.fault(
+    "merged-heads-taken-for-batch",
+    at="_merged",
+    tensor="attn_out",
+    text="when the heads are merged, which of the first two axes is the batch?",
+)
 def _(z):
     B, H, T, D = z.shape
     return z.reshape(H, B, T, D).permute(1, 2, 0, 3).reshape(B, T, H * D)
 
 
 @case.fault("output-bias-missing", at="attn_out", text="what does c_proj add after the product?")
-def _(_merged, c_proj_w):
-    return _merged @ c_proj_w
+def _(right, c_proj_b):
+    return right - c_proj_b
 
 
 @case.fault("output-bias-once-a-head", at="attn_out", text="how many times is the bias of c_proj added?")
@@ -828,7 +963,11 @@ def _(right, c_proj_b, n_head):
     return right + (n_head - 1) * c_proj_b
 
 
-@case.fault("output-weight-transposed", at="attn_out", text="c_proj_w is square, so the wrong orientation raises no error: is it (in, out)?")
+@case.fault(
+    "output-weight-transposed",
+    at="attn_out",
+    text="c_proj_w is square, so the wrong orientation raises no error: is it (in, out)?",
+)
 def _(_merged, c_proj_w, c_proj_b):
     return _merged @ c_proj_w.T + c_proj_b
 

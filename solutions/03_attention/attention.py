@@ -62,7 +62,9 @@ def softmax(x: Float[Tensor, "*shape"], dim: int = -1) -> Float[Tensor, "*shape"
     # END SOLUTION
 
 
-def attention(q: Float[Tensor, "B H Tq D"], k: Float[Tensor, "B H Tk D"], v: Float[Tensor, "B H Tk Dv"]) -> Float[Tensor, "B H Tq Dv"]:
+def attention(
+    q: Float[Tensor, "B H Tq D"], k: Float[Tensor, "B H Tk D"], v: Float[Tensor, "B H Tk Dv"]
+) -> Float[Tensor, "B H Tq Dv"]:
     """Let every query read from all the values, in shares that its scores decide. Nothing is masked.
 
         pattern[b,h,i,:] = softmax(scores[b,h,i,:])        z[b,h,i,e] = sum_j pattern[b,h,i,j] v[b,h,j,e]

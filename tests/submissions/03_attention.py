@@ -1,5 +1,6 @@
 """Submissions of 03_attention: patches on the solution, with what the grader must say of them."""
 
+
 # %% wrong: no scaling
 # expect: attention_scores fail at scores as scale-missing
 def attention_scores(q, k):
