@@ -17,10 +17,11 @@ A fault function with a parameter named `right` receives the step's right value 
 """
 
 import ast
+import functools
 import inspect
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -33,13 +34,17 @@ class Sample:
     refused: bool = False  # the function must raise
     raises: tuple[type[Exception], ...] = (Exception,)  # ... one of these
     variant: bool = False  # made by the grader from another sample: other dtype, other strides
+    apart: tuple[str, str] | None = None  # judged, but left out of the search; the mistake where such samples alone fail
     golden: bool = False  # recorded from the trained model; the expected tensors come from the file
     gradient: bool = True
 
 
-def sample(label: str, *, gradient: bool = True, **inputs: Any) -> Sample:
-    """Arguments, in the contract's order, for which the function has a value."""
-    return Sample(label, inputs, gradient=gradient)
+def sample(label: str, *, gradient: bool = True, apart: tuple[str, str] | None = None, **inputs: Any) -> Sample:
+    """Arguments, in the contract's order, for which the function has a value.
+
+    apart  for inputs whose rounding hides every mistake but one (half precision): that mistake's id and question
+    """
+    return Sample(label, inputs, gradient=gradient and not apart, variant=apart is not None, apart=apart)
 
 
 def refusal(label: str, *raises: type[Exception], **inputs: Any) -> Sample:
@@ -63,7 +68,7 @@ class Draw:
         import torch
 
         generator = torch.Generator().manual_seed(self.random.getrandbits(63))
-        return (torch.randn(shape, generator=generator) * scale).to(self.device)
+        return (torch.randn(shape, generator=generator, dtype=torch.float32) * scale).to(self.device)
 
     def integers(self, low: int, high: int, *shape: int):
         """An int64 tensor of that shape with low <= value < high."""
@@ -134,7 +139,7 @@ class Exercise:
     def name(self) -> str:
         return self.signature.partition("(")[0]
 
-    @property
+    @functools.cached_property
     def parameters(self) -> tuple[str, ...]:
         return tuple(_parse(self.signature))
 
@@ -164,10 +169,12 @@ class Case:
         self.steps: dict[str, Step] = {}
         self.faults: dict[str, Fault] = {}
         self.exercises: dict[str, Exercise] = {}
+        self._kept: dict[tuple[str, str], Any] = {}
 
     def step(self, function: Callable) -> Callable:
         """Declare a step: the function's name is the tensor's, its parameters are the tensors it is computed from."""
         name = function.__name__
+        self._kept.clear()
         self.steps[name] = Step(name, function, tuple(inspect.signature(function).parameters))
         return function
 
@@ -180,6 +187,7 @@ class Case:
 
         def declare(function: Callable) -> Callable:
             parameters = tuple(inspect.signature(function).parameters)
+            self._kept.clear()
             self.faults[id] = Fault(id, at, tensor or at, text, function, parameters, only)
             return function
 
@@ -190,12 +198,39 @@ class Case:
         returns = (returns,) if isinstance(returns, str) else returns
         defaults = {name: value for name, value in _parse(signature).items() if value is not inspect.Parameter.empty}
         exercise = Exercise(self.module, signature, returns, defaults=defaults, **facts)
-        exercise = Exercise(**{**exercise.__dict__, "shown": self._shown(exercise)})
+        exercise = replace(exercise, shown=self._shown(exercise))
         self.exercises[exercise.name] = exercise
         return exercise
 
     def needed(self, exercise: Exercise) -> list[str]:
         """The steps that the exercise computes, in running order."""
+        return self._once(("needed", exercise.signature), lambda: self._walk(exercise))
+
+    def reach(self, exercise: Exercise) -> dict[str, frozenset[str]]:
+        """For each step of the exercise, itself and every step that it or a fault of it can read."""
+        return self._once(("reach", exercise.signature), lambda: self._ancestors(exercise))
+
+    def faults_of(self, exercise: Exercise) -> list[Fault]:
+        """The faults that can show in this exercise."""
+        return self._once(("faults", exercise.signature), lambda: self._showing(exercise))
+
+    def _once(self, key: tuple[str, str], compute: Callable) -> Any:
+        """Kept until the case is added to: the search asks for these thousands of times."""
+        if key not in self._kept:
+            self._kept[key] = compute()
+        return self._kept[key]
+
+    def _ancestors(self, exercise: Exercise) -> dict[str, frozenset[str]]:
+        reads: dict[str, set[str]] = {name: set(self.steps[name].parameters) for name in self.needed(exercise)}
+        for fault in self.faults_of(exercise):
+            reads[fault.at] |= set(fault.parameters)
+        reach: dict[str, frozenset[str]] = {}
+        for name in self.steps:  # running order: what a step reads stands above it
+            if name in reads:
+                reach[name] = frozenset({name}).union(*(reach.get(read, ()) for read in reads[name]))
+        return reach
+
+    def _walk(self, exercise: Exercise) -> list[str]:
         found: set[str] = set()
         waiting = list(exercise.returns)
         while waiting:
@@ -211,7 +246,6 @@ class Case:
     def _shown(self, exercise: Exercise) -> tuple[str, ...]:
         return tuple(name for name in self.needed(exercise) if self.steps[name].public and name not in self.hidden)
 
-    def faults_of(self, exercise: Exercise) -> list[Fault]:
-        """The faults that can show in this exercise."""
+    def _showing(self, exercise: Exercise) -> list[Fault]:
         needed = self.needed(exercise)
         return [fault for fault in self.faults.values() if fault.at in needed and (not fault.only or exercise.name in fault.only)]

@@ -158,7 +158,9 @@ def _certain(found: list[tuple[Fault, ...]]) -> Diagnosis:
 
 
 def glance(value: Any) -> list[float] | None:
-    """A few entries of a tensor: enough to see at once that most wrong candidates differ."""
+    """A few entries of a tensor, or of the first of several: enough to see at once that most wrong candidates differ."""
+    while isinstance(value, (list, tuple, dict)) and value:
+        value = next(iter(value.values() if isinstance(value, dict) else value))
     if not is_tensor(value) or not value.numel():
         return None
     flat = value.detach().reshape(-1)

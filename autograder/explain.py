@@ -96,11 +96,14 @@ class Explainer:
 
     def _seen_directly(self, failure: Failure) -> bool:
         """Mistakes that need no search: another dtype, or another answer each time."""
+        apart = failure.seen.sample.apart
         again = call(self.module, self.exercise, failure.seen.sample.inputs, seconds=self.seconds)
         if failure.difference.kind == "dtype":
             self.result.mistakes = [general.DTYPE]
         elif again.status == "value" and compare(again.value, failure.seen.outcome.value, self.exercise.tolerance):
             self.result.mistakes = [general.RANDOM]
+        elif apart and failure.difference.kind in ("value", "finite"):
+            self.result.mistakes = [Mistake(*apart)]
         return bool(self.result.mistakes) or failure.seen.sample.variant
 
     def _search(self, refused: bool = False, **how: Any) -> Diagnosis:
@@ -149,6 +152,8 @@ class Explainer:
     def _locate(self, failure: Failure, recording: Recording | None) -> tuple[list[str], str | None]:
         """Look the expected tensors up in the recording, and the results in what was returned."""
         expected = self._expected(failure)
+        if recording is None and failure.seen.outcome.status != "value":
+            return [], None
         differences = {}
         if failure.seen.outcome.status == "value":
             differences = {name: compare(self._yours(failure, name), expected[name], self.exercise.tolerance) for name in self.exercise.returns}
@@ -207,8 +212,8 @@ class Explainer:
     def _shape(self, name: str, expected: Any) -> str | None:
         if not is_tensor(expected):
             return None
-        axes, sizes = self.case.axes.get(name), tuple(expected.shape)
-        return f"({', '.join(axes.split())}) = {sizes}" if axes else f"{sizes}"
+        axes, sizes = self.case.axes.get(name, "").split(), tuple(expected.shape)
+        return f"({', '.join(axes)}) = {sizes}" if len(axes) == len(sizes) else f"{sizes}"
 
 
 def _mistake(fault: Fault) -> Mistake:

@@ -35,6 +35,14 @@ def unwritten(source: str) -> list[str]:
     ]
 
 
+def written(file: Path) -> bool:
+    """Whether the file holds a module without a stub left in it. One that does not parse is not written yet."""
+    try:
+        return not unwritten(file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, SyntaxError, ValueError):
+        return False
+
+
 class Learner:
     """One learner's files, below `folder` as `NN_name/name.py`.
 
@@ -73,7 +81,7 @@ class Learner:
         own = self.file(module)
         if module == self.graded or self.parts == "own":
             return own
-        if self.parts == "auto" and own.exists() and not unwritten(own.read_text(encoding="utf-8")):
+        if self.parts == "auto" and written(own):
             return own
         if module.name not in self.borrowed:
             self.borrowed.append(module.name)

@@ -48,6 +48,8 @@ def pytest_configure(config):
         raise pytest.UsageError(
             f"--submission {config.getoption('--submission')!r} is not a folder: expected one with NN_name/name.py files"
         )
+    # The tensors are tiny: more threads would only wait for each other. Read when torch is imported.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     # One seed for the run, the same in every worker of `-n`.
     chosen = config.getoption("--seed")
     worker = getattr(config, "workerinput", {}).get("course_seed")

@@ -178,8 +178,6 @@ def cotangent(tensor):
 
 def differentiate(value: Any, arguments: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     """Gradients of sum(value * cotangent(value)) by argument name, and whether the value is cut off from all of them."""
-    import torch
-
     leaves = {name: tensor for name, tensor in arguments.items() if is_tensor(tensor) and tensor.requires_grad}
     outputs = [leaf for leaf in flat(value) if is_tensor(leaf) and leaf.is_floating_point()]
     attached = [tensor for tensor in outputs if tensor.requires_grad]
@@ -187,6 +185,8 @@ def differentiate(value: Any, arguments: dict[str, Any]) -> tuple[dict[str, Any]
         return {}, False
     if not attached:
         return {}, True
+    import torch
+
     # A scalar: given a tensor of weights instead, autograd imports a symbolic algebra package (half a second).
     total = sum((tensor * cotangent(tensor)).sum() for tensor in attached)
     grads = torch.autograd.grad(total, list(leaves.values()), allow_unused=True)

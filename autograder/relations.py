@@ -108,7 +108,7 @@ def _shifted(yours: Tensor, expected: Tensor, axis: int, name: str) -> list[str]
 
 def _reordered(yours: Tensor, expected: Tensor, axis: int, name: str) -> list[str]:
     """The slices along one axis are all there, in another order."""
-    mine, right = yours.movedim(axis, 0).flatten(1), expected.movedim(axis, 0).flatten(1)
+    mine, right = _rows(yours, axis), _rows(expected, axis)
     distance = torch.cdist(mine, right, p=float("inf"))
     order = distance.argmin(1).tolist()
     if sorted(order) == list(range(len(order))) and order != sorted(order) and equal(mine, right[order]):
@@ -116,12 +116,17 @@ def _reordered(yours: Tensor, expected: Tensor, axis: int, name: str) -> list[st
     return []
 
 
+def _rows(tensor: Tensor, axis: int) -> Tensor:
+    """The slices along one axis, each as a row."""
+    return tensor.movedim(axis, 0).reshape(tensor.shape[axis], -1)
+
+
 def _partly_right(yours: Tensor, expected: Tensor, names: tuple[str, ...]) -> list[str]:
     """Whole slices along one axis that are right, where others are not."""
     wrong = mismatch(yours, expected, LOOSE)
     found = []
     for axis, name in enumerate(names):
-        bad = wrong.movedim(axis, 0).flatten(1).any(1)
+        bad = _rows(wrong, axis).any(1)
         good = [index for index, is_bad in enumerate(bad.tolist()) if not is_bad]
         if not good or bad.numel() < 2:
             continue

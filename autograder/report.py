@@ -41,7 +41,7 @@ _WORD = {"error": "raised", "timeout": "stopped", "forbidden": "forbidden"}
 
 def _headline(result: Result) -> str:
     earned = f"{result.points} of {result.max_points} point{'s' * (result.max_points != 1)}"
-    return f"{result.module}  {result.exercise}".ljust(46) + f"{earned}     seed {result.seed}"
+    return f"{result.module}  {result.exercise}".ljust(48) + f"{earned}     seed {result.seed}"
 
 
 def _row(left: str, right: str) -> str:

@@ -26,20 +26,8 @@ class Evaluator:
         self.case = case
         self.exercise = exercise
         self.inputs = {**exercise.defaults, **inputs}
-        self._faults = case.faults_of(exercise)
-        self._reach = self._ancestors()
+        self._reach = case.reach(exercise)
         self._values: dict[tuple, tuple[str, Any]] = {}
-
-    def _ancestors(self) -> dict[str, frozenset[str]]:
-        """For each step, itself and every step that it or a fault of it can read."""
-        reads: dict[str, set[str]] = {name: set(self.case.steps[name].parameters) for name in self.case.needed(self.exercise)}
-        for fault in self._faults:
-            reads[fault.at] |= set(fault.parameters)
-        reach: dict[str, frozenset[str]] = {}
-        for name in self.case.steps:  # running order: what a step reads stands above it
-            if name in reads:
-                reach[name] = frozenset({name}).union(*(reach.get(read, ()) for read in reads[name]))
-        return reach
 
     def value(self, name: str, faults: Iterable[Fault] = ()) -> Any:
         """The tensor of that name under these faults. Raises `Failed` where a faulty step raises."""

@@ -86,3 +86,14 @@ def test_every_fault_has_a_text_that_asks():
     for module in ready():
         for fault in module.case().faults.values():
             assert fault.text.rstrip().endswith("?"), f"{module.name}: {fault.id}"
+
+
+def test_a_second_mistake_is_explained_without_the_first(tmp_path):
+    """Where a callee is wrong too, the caller is run, recorded and explained with the right callee."""
+    patch = (
+        "def softmax(x, dim=-1):\n    return x.exp()\n\n\n"
+        "def attention(q, k, v):\n    return softmax(attention_scores(q, k) * 2, dim=-1) @ v + 0.5\n"
+    )
+    result = grade_patch(tmp_path, "03", "attention", patch)
+    assert result.status == "fail" and result.mistakes == [] and result.rests_on == []
+    assert result.matched == ["q", "k", "v", "scores"] and result.first_difference == "pattern"

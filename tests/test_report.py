@@ -10,7 +10,7 @@ def attention(q, k, v):
 
 def test_first_divergence_and_named_mistake(tmp_path):
     lines = report_lines(tmp_path, "03", "attention", QUERIES)
-    assert lines[0] == "03_attention  attention                       1 of 3 points     seed 7"
+    assert lines[0] == "03_attention  attention                         1 of 3 points     seed 7"
     assert lines[1] == "  match             q k v scores"
     assert lines[2] == "  first to differ   pattern (B, H, Tq, Tk) = (2, 3, 5, 7)"
     assert lines[3].startswith("  at                [0, 0, 0, 0] yours 0.")
@@ -37,7 +37,7 @@ def test_unnamed_mistake_states_facts(tmp_path):
 def test_points_are_kept_where_only_a_callee_is_wrong(tmp_path):
     patch = "def attention_scores(q, k):\n    return q @ k.mT\n"
     assert report_lines(tmp_path, "03", "attention", patch) == [
-        "03_attention  attention                       3 of 3 points     seed 7",
+        "03_attention  attention                         3 of 3 points     seed 7",
         "                    right, but it rests on attention_scores: mend that first",
     ]
 

@@ -2,6 +2,7 @@
 
 import json
 
+from autograder.case import Draw
 from autograder.commands import chosen
 from autograder.general import GENERAL
 
@@ -30,6 +31,8 @@ def listing(module) -> list[dict[str, str]]:
             (fault.id, fault.tensor if fault.tensor in exercise.shown else exercise.returns[0], fault.text)
             for fault in case.faults_of(exercise)
         ]
+        apart = {sample.apart for sample in exercise.inputs(Draw(0)) if sample.apart}
+        own += [(id, exercise.returns[0], text) for id, text in sorted(apart)]
         common = [(mistake.id, exercise.returns[0], mistake.text) for mistake in GENERAL]
         rows += [
             {"id": id, "exercise": exercise.name, "tensor": tensor, "description": text, "module": module.name}

@@ -121,8 +121,6 @@ class Tokenizer:
         """
         raise NotImplementedError
 
-    raise NotImplementedError
-
     def encode(self, text: str, allow_special: bool = False) -> list[int]:
         """Turn a text into ids: cut it into words, and inside each word apply the merges, lowest rank first.
 

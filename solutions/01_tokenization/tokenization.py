@@ -186,6 +186,20 @@ def load_merges(path: str) -> list[tuple[bytes, bytes]]:
     # END SOLUTION
 
 
+# BEGIN SOLUTION
+def merge_word(ids: list[int], merged: dict[tuple[int, int], int]) -> list[int]:
+    """Apply merges to one word, lowest rank first; `merged` maps a pair to its new id, which grows with the rank."""
+    while len(ids) > 1:
+        pair = min(pairwise(ids), key=lambda pair: merged.get(pair, math.inf))
+        if pair not in merged:
+            break
+        ids = merge_pair(ids, pair, merged[pair])
+    return ids
+
+
+# END SOLUTION
+
+
 class Tokenizer:
     """Turn text into ids and ids into text, with a list of merges and a few special tokens."""
 
@@ -215,20 +229,6 @@ class Tokenizer:
         self.known_words = {}  # words come back again and again: each is merged once
         # END SOLUTION
 
-    # BEGIN SOLUTION
-    def encode_word(self, word: str) -> list[int]:
-        """Return the ids of one piece of `split_words`."""
-        if word not in self.known_words:
-            ids = [self.byte_id[byte] for byte in word.encode("utf-8")]
-            while len(ids) > 1:
-                pair = min(pairwise(ids), key=lambda pair: self.merged.get(pair, math.inf))
-                if pair not in self.merged:
-                    break
-                ids = merge_pair(ids, pair, self.merged[pair])
-            self.known_words[word] = ids
-        return self.known_words[word]
-    # END SOLUTION
-
     def encode(self, text: str, allow_special: bool = False) -> list[int]:
         """Turn a text into ids: cut it into words, and inside each word apply the merges, lowest rank first.
 
@@ -249,7 +249,10 @@ class Tokenizer:
                 ids.append(self.special_tokens[piece])
             else:
                 for word in split_words(piece):
-                    ids.extend(self.encode_word(word))
+                    if word not in self.known_words:
+                        single = [self.byte_id[byte] for byte in word.encode("utf-8")]
+                        self.known_words[word] = merge_word(single, self.merged)
+                    ids.extend(self.known_words[word])
         return ids
         # END SOLUTION
 
