@@ -92,13 +92,12 @@ class Search:
                 return
 
     def _on_path(self, name: str, faults: tuple[Fault, ...]) -> bool:
-        """Whether these faults give the learner's version of that tensor."""
+        """Whether these faults give the learner's version of that tensor, or of one that is computed from it."""
         if name in self.exercise.returns:
             return self.explains(faults)
-        try:
-            return self.recording.holds(self.traced.value(name, faults))
-        except Failed:
-            return False
+        _, after = locate(self.case, self.exercise, self.recording, self.traced.shown(faults))
+        order = self.exercise.shown
+        return after is None or order.index(after) > order.index(name)
 
     def _spoils(self, name: str, group: tuple[Fault, ...], larger: tuple[Fault, ...]) -> bool:
         """Whether the added fault changes that tensor."""

@@ -55,14 +55,15 @@ class Explainer:
         self.result.message = (
             f"no error on {failure.seen.sample.label}: expected {'an error' if wanted == 'Exception' else wanted}"
         )
-        diagnosis = self._search(refused=True)
-        if not self._name(diagnosis):
+        if not self._name(self._search(refused=True)):
             self.result.mistakes = [general.ACCEPTED]
+        self.result.points = self.exercise.points // 2  # every value is right
 
     def _refusal(self, failure: Failure) -> None:
         wanted = " or ".join(kind.__name__ for kind in failure.seen.sample.raises)
         self.result.message = f"{failure.seen.outcome.problem} on {failure.seen.sample.label}: expected {wanted}"
         self._name(self._search(refused=True))
+        self.result.points = self.exercise.points // 2
 
     def _gradient(self, failure: Failure) -> None:
         self.result.first_difference = f"{failure.argument}.grad"
@@ -87,12 +88,18 @@ class Explainer:
             self.result.facts.append(f"right on the plain inputs, wrong on {failure.seen.sample.label}")
         recording = self._record(failure)
         named = self._seen_directly(failure) or self._name(self._search(recording=recording, traced=failure.seen))
-        matched, first = self._locate(failure, recording)
-        self.result.points = self.exercise.points * len(matched) // max(len(self.exercise.shown), 1)
+        self._partial_credit(self._locate(failure, recording))
         if not named:
             self._relations(failure)
             self._place(failure)
+        if failure.seen.outcome.changed:
+            self.result.facts.append(f"the argument {failure.seen.outcome.changed[0]} holds other numbers after the call")
         self.result.facts += self._own_words(failure)
+
+    def _partial_credit(self, matched: list[str]) -> None:
+        """Points for the tensors that were computed and are right; all of them only for a pass."""
+        share = self.exercise.points * len(matched) // max(len(self.exercise.shown), 1)
+        self.result.points = max(0, min(share, self.exercise.points - 1))
 
     def _seen_directly(self, failure: Failure) -> bool:
         """Mistakes that need no search: another dtype, or another answer each time."""
@@ -149,11 +156,11 @@ class Explainer:
         outcome = call(self.module, self.exercise, failure.seen.sample.inputs, record=True, seconds=self.seconds)
         return Recording(outcome.recording, self.exercise.tolerance)
 
-    def _locate(self, failure: Failure, recording: Recording | None) -> tuple[list[str], str | None]:
-        """Look the expected tensors up in the recording, and the results in what was returned."""
+    def _locate(self, failure: Failure, recording: Recording | None) -> list[str]:
+        """Look the expected tensors up in the recording, and the results in what was returned; gives those that match."""
         expected = self._expected(failure)
         if recording is None and failure.seen.outcome.status != "value":
-            return [], None
+            return []
         differences = {}
         if failure.seen.outcome.status == "value":
             differences = {name: compare(self._yours(failure, name), expected[name], self.exercise.tolerance) for name in self.exercise.returns}
@@ -167,7 +174,7 @@ class Explainer:
             if wrong:
                 named = f"{wrong} " if len(self.exercise.returns) > 1 or first != wrong else ""
                 self.result.at = named + _entry(differences[wrong])
-        return matched, first
+        return [name for name in matched if not differences.get(name)]
 
     def _expected(self, failure: Failure) -> dict[str, Any]:
         return Evaluator(self.case, self.exercise, failure.seen.sample.inputs).shown()

@@ -2,7 +2,7 @@
 
 from autograder.result import Mistake
 
-CHANGED = Mistake("argument-changed-in-place", "who else holds the tensor that you were given?")
+CHANGED = Mistake("argument-changed-in-place", "who else holds what you were given?")
 DETACHED = Mistake("gradient-cut-off", "which step leaves the graph that the gradient must walk back through?")
 DTYPE = Mistake("dtype-not-kept", "which dtype must the result have, and which has yours?")
 ACCEPTED = Mistake("wrong-argument-accepted", "what should your function do with arguments that it cannot serve?")

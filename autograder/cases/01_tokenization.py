@@ -455,7 +455,7 @@ _walking("merge-runs-collapse", _collapse, "in 5 5 5, to how many pairs may the 
 _walking("merge-uses-ids-twice", _twice, "in 5 5 5, does one id go into two pairs?")
 _walking("merge-from-the-right", _from_right, "in a run of three, which two ids are joined: from which end do you read?")
 _walking(
-    "merge-while-the-list-shrinks", _while_it_shrinks, "does your loop over the indices notice that the list becomes shorter?"
+    "merge-over-a-list-that-shrinks", _while_it_shrinks, "does your loop over the indices notice that the list becomes shorter?"
 )
 _walking(
     "merge-first-only",
@@ -516,6 +516,16 @@ _fitting(
     lambda left, right: lambda a, b: (a, b) == (left, right) and max(left, right) <= 256,
     "are two equal numbers always the same object? what is the difference between is and ==?",
 )
+
+
+@case.fault(
+    "merge-while-the-list-shrinks", at="merged", text="does your loop over the indices notice that the list becomes shorter?"
+)
+def _(ids, pair, new_id):
+    for place in range(len(ids) - 1):
+        if ids[place] == pair[0] and ids[place + 1] == pair[1]:  # the second is not looked at where the first is another
+            ids[place : place + 2] = [new_id]
+    return ids
 
 
 @case.fault("merge-keeps-first-id", at="merged", text="is the first id of a joined pair still in your result?")
@@ -665,7 +675,7 @@ case.exercise(
     hints=(
         "Which of the six rules takes a space, and which one takes two?",
         "One pattern with the rules as alternatives in their order; the package regex knows the categories L and N.",
-        r"' with s, t, re, ve, m, ll or d · space? L+ · space? N+ · space? (not white, not L, not N)+ · white+ with no more than white behind · white+",
+        "' and s, t, re, ve, m, ll or d | space? L+ | space? N+ | space? (not white, L, N)+ | white+ not before a word | white+",
     ),
     reference=_same_words,
     explain=explain_words,
@@ -1049,8 +1059,8 @@ case.exercise(
     lesson="Learning the merges",
     hints=(
         "Which pair of neighbours, inside the words, is the most frequent one now? And after it was joined?",
-        "Words as lists of ids, counted with count_pairs and joined with merge_pair; look up the byte strings of a pair to settle a tie.",
-        "repeat vocab_size - 256 times, while there are pairs: best = max over pairs by (count, left bytes, right bytes); join best in every word",
+        "Words as lists of ids, count_pairs, merge_pair; the byte strings of a pair settle a tie.",
+        "vocab_size - 256 times, while there are pairs: best = max by (count, left bytes, right bytes); join it in every word",
     ),
     reference=_trained_on_text,
     explain=explain_merges,
@@ -1810,7 +1820,9 @@ WORLD = "naïve café Straße — 日本語 🙂"
 
 
 def tokenizer_inputs(draw: Draw):
-    yield sample("two merges that compete for a letter", merges=[(b"b", b"c"), (b"a", b"b")], text="abc", ids=[257, 256, 65])
+    yield sample(
+        "two merges that compete for a letter", merges=[(b"b", b"c"), (b"a", b"b")], text="abc abcbc", ids=[257, 256, 65]
+    )
     yield sample("no merges", merges=[], text='Zebra ~\n\t"é"', ids=[220, 64, 198, 39, 0, 93, 187])
     runs = [(b"a", b"a"), (b"aa", b"aa"), (b"!", b"!"), (b" ", b" ")]
     across = [(b"a", b"b"), (b"ab", b" "), (b"ab", b"."), (b" ", b"ab")]
@@ -1962,8 +1974,8 @@ case.exercise(
     lesson="Rank decides",
     hints=(
         "Several neighbours form a merge. Which of these merges did training learn first?",
-        "Inside each word: find the pair of the lowest rank, join it wherever it stands, look again. To decode, join all bytes first.",
-        "while some pair is a merge: ids = merge_pair(ids, pair of lowest rank, 256 + rank);  text = UTF-8 of (bytes of id_0, bytes of id_1, ...)",
+        "In each word: find the pair of the lowest rank, join it wherever it stands, look again. Decode all bytes at once.",
+        "while a pair is a merge: ids = merge_pair(ids, pair of lowest rank, 256 + rank);  text = UTF-8 of all ids' bytes joined",
     ),
     reference=_tiktoken,
     probe="tokenizer",

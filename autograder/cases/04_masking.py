@@ -36,16 +36,7 @@ def causal(n_query, n_key, device):
     n_key = n_query if n_key is None else n_key
     if n_query > n_key:
         raise ValueError(f"{n_query} queries, {n_key} keys")
-    return _aligned(n_query, n_key).to(_where(device))
-
-
-@case.step
-def place(device):
-    return torch.device(device or "cpu").type
-
-
-def _where(device):
-    return "cpu" if device in (None, "meta") else device
+    return _aligned(n_query, n_key).to(device or "cpu")
 
 
 def causal_inputs(draw: Draw):
@@ -56,15 +47,15 @@ def causal_inputs(draw: Draw):
     yield sample("one query and four keys", n_query=1, n_key=4)
     yield sample("n_key given, and equal to n_query", n_query=6, n_key=6)
     yield sample("one query alone", n_query=1)
-    yield sample("device = 'meta', where tensors hold no numbers", n_query=3, n_key=4, device="meta")
     yield refusal("n_query = 4, n_key = 3", ValueError, n_query=4, n_key=3)
     yield refusal("n_query = 5, n_key = 2", ValueError, n_query=5, n_key=2)
     yield refusal("n_query = 1, n_key = 0", ValueError, n_query=1, n_key=0)
+    yield refusal("device = 'nowhere', which no machine has", n_query=3, n_key=4, device="nowhere")
 
 
 case.exercise(
     "causal_mask(n_query, n_key=None, device=None)",
-    returns=("causal", "place"),
+    returns="causal",
     inputs=causal_inputs,
     points=2,
     lesson="The lower triangle, aligned at the end: `causal_mask`",
@@ -73,14 +64,9 @@ case.exercise(
         "Give each query and each key its position, and compare the two; or shift the diagonal of a triangle.",
         "mask[i,j] = (j <= i + Tk - Tq)",
     ),
-    reference=lambda n_query, n_key=None, device=None: (
-        torch.tensor(
-            [[j <= i + (n_key or n_query) - n_query for j in range(n_key or n_query)] for i in range(n_query)],
-            device=_where(device),
-        ),
-        torch.device(device or "cpu").type,
+    reference=lambda n_query, n_key=None, device=None: torch.tensor(
+        [[j <= i + (n_key or n_query) - n_query for j in range(n_key or n_query)] for i in range(n_query)], device=device
     ),
-    probe="causal_mask",
 )
 
 
@@ -89,7 +75,7 @@ def _causal_fault(id, text, spoilt):
 
     @case.fault(id, at="causal", text=text)
     def _(n_query, n_key, device):
-        return spoilt(n_query, n_query if n_key is None else n_key).to(_where(device))
+        return spoilt(n_query, n_query if n_key is None else n_key).to(device or "cpu")
 
 
 def _hides_cache(n_query, n_key):
@@ -216,22 +202,6 @@ _causal_fault(
 )
 
 
-@case.fault("causal-additive", at="causal", text="which type has a mask in this course, and which numbers are in yours?")
-def _(right):
-    return torch.zeros(right.shape, device=right.device).masked_fill(~right, NOTHING)
-
-
-def _typed(id, dtype):
-    @case.fault(id, at="causal", text="which type has a mask in this course, and which has yours?")
-    def _(right):
-        return right.to(dtype)
-
-
-_typed("causal-of-floats", torch.float32)
-_typed("causal-of-integers", torch.int64)
-_typed("causal-of-bytes", torch.uint8)
-
-
 @case.fault("causal-with-four-axes", at="causal", text="how many axes has the mask that is asked for?")
 def _(right):
     return right[None, None]
@@ -242,43 +212,52 @@ def _(right):
     return right[None]
 
 
-@case.fault("causal-too-many-queries", at="causal", text="three keys and four queries: at which position would the first query stand?")
+@case.fault(
+    "causal-too-many-queries", at="causal", text="three keys and four queries: at which position would the first query stand?"
+)
 def _(n_query, n_key, device):
-    return _aligned(n_query, n_query if n_key is None else n_key).to(_where(device))
+    return _aligned(n_query, n_query if n_key is None else n_key).to(device or "cpu")
 
 
-@case.fault("causal-zero-keys-taken-for-none", at="causal", text="is n_key = 0 the same as n_key = None, and does your test tell them apart?")
+@case.fault(
+    "causal-zero-keys-taken-for-none",
+    at="causal",
+    text="is n_key = 0 the same as n_key = None, and does your test tell them apart?",
+)
 def _(n_query, n_key, device):
     n_key = n_key or n_query
     if n_query > n_key:
         raise ValueError(f"{n_query} queries, {n_key} keys")
-    return _aligned(n_query, n_key).to(_where(device))
+    return _aligned(n_query, n_key).to(device or "cpu")
 
 
 @case.fault("causal-refuses-square", at="causal", text="as many keys as queries: is that too many queries?")
 def _(n_query, n_key, device):
     if n_key is None or n_query >= n_key:
         raise ValueError(ANY)
-    return _aligned(n_query, n_key).to(_where(device))
+    return _aligned(n_query, n_key).to(device or "cpu")
 
 
 @case.fault("causal-refuses-given-square", at="causal", text="n_key given, and equal to n_query: is that too many queries?")
 def _(n_query, n_key, device):
     if n_key is not None and n_query >= n_key:
         raise ValueError(ANY)
-    return _aligned(n_query, n_key or n_query).to(_where(device))
+    return _aligned(n_query, n_key or n_query).to(device or "cpu")
 
 
 @case.fault("causal-refuses-cache", at="causal", text="which of the two sizes may be the larger one?")
 def _(n_query, n_key, device):
     if n_key is not None and n_query < n_key:
         raise ValueError(ANY)
-    return torch.ones(n_query, n_query if n_key is None else n_key, dtype=torch.bool).tril().to(_where(device))
+    return torch.ones(n_query, n_query if n_key is None else n_key, dtype=torch.bool).tril().to(device or "cpu")
 
 
-@case.fault("causal-device-ignored", at="place", text="on which device is your mask, and which one did the caller name?")
-def _():
-    return "cpu"
+@case.fault("causal-device-ignored", at="causal", text="on which device is your mask, and which one did the caller name?")
+def _(n_query, n_key):
+    n_key = n_query if n_key is None else n_key
+    if n_query > n_key:
+        raise ValueError(f"{n_query} queries, {n_key} keys")
+    return _aligned(n_query, n_key)
 
 
 # ---------------------------------------------------------------- padding_mask
@@ -356,10 +335,14 @@ _reshaped_padding(
     lambda right: right.mT,
 )
 _reshaped_padding(
-    "padding-with-two-axes", "handed to scores of shape (B,H,Tq,Tk), which axis would your B line up with?", lambda right: right[:, 0, 0]
+    "padding-with-two-axes",
+    "handed to scores of shape (B,H,Tq,Tk), which axis would your B line up with?",
+    lambda right: right[:, 0, 0],
 )
 _reshaped_padding(
-    "padding-with-three-axes", "handed to scores of shape (B,H,Tq,Tk), which axis would your B line up with?", lambda right: right[:, 0]
+    "padding-with-three-axes",
+    "handed to scores of shape (B,H,Tq,Tk), which axis would your B line up with?",
+    lambda right: right[:, 0],
 )
 _reshaped_padding(
     "padding-axes-in-front",
@@ -378,13 +361,6 @@ _reshaped_padding(
 )
 _reshaped_padding(
     "padding-true-means-padding", "what does True mean in this course's masks: a real token, or a pad?", lambda right: ~right
-)
-_reshaped_padding("padding-of-floats", "which type has a mask in this course, and which has yours?", lambda right: right.float())
-_reshaped_padding("padding-of-integers", "which type has a mask in this course, and which has yours?", lambda right: right.long())
-_reshaped_padding(
-    "padding-additive",
-    "which type has a mask in this course, and which numbers are in yours?",
-    lambda right: torch.zeros(right.shape, device=right.device).masked_fill(~right, NOTHING),
 )
 _reshaped_padding(
     "padding-of-the-first-text", "does each text have a length of its own?", lambda right: right[:1].expand_as(right)
@@ -461,7 +437,9 @@ _padding_fault(
     lambda lengths, n_key, side: _real(lengths, int(lengths.max()), side),
 )
 _padding_fault(
-    "padding-everything-real", "is any entry of your mask False?", lambda lengths, n_key, side: _real(lengths + n_key, n_key, side)
+    "padding-everything-real",
+    "is any entry of your mask False?",
+    lambda lengths, n_key, side: _real(lengths + n_key, n_key, side),
 )
 
 
@@ -499,7 +477,9 @@ def _(lengths, n_key, side):
     return _real(lengths, n_key, side)
 
 
-@case.fault("padding-unknown-side-accepted", at="padding", text="what does your function do with a side that is neither right nor left?")
+@case.fault(
+    "padding-unknown-side-accepted", at="padding", text="what does your function do with a side that is neither right nor left?"
+)
 def _(lengths, n_key, side):
     if lengths.max() > n_key:
         raise ValueError(f"length {lengths.max()} of {n_key}")
@@ -658,9 +638,16 @@ def mask_scores_inputs(draw: Draw):
     yield sample("a mask for each head and text", scores=draw.normal(2, 3, 4, 6), mask=_mixed(draw, 2, 3, 4, 6))
     yield sample("all axes of size 3", scores=draw.normal(3, 3, 3, 3), mask=_real(draw.tensor([2, 3, 1]), 3, "left"))
     yield sample("a mask that allows everything", scores=draw.normal(2, 3, 4, 5), mask=torch.ones(4, 5, device=draw.device) > 0)
-    yield sample("scores around 0 in some rows and around -130 or 130 in others", gradient=False, scores=_steep_scores(draw), mask=_even_keys(draw, 6).repeat(4, 1))
+    yield sample(
+        "scores around 0 in some rows and around -130 or 130 in others",
+        gradient=False,
+        scores=_steep_scores(draw),
+        mask=_even_keys(draw, 6).repeat(4, 1),
+    )
     above = draw.integers(-3, 4, 2, 3, 4, 6).float() + 200 * (~_even_keys(draw, 6)).float()
-    yield sample("forbidden scores 200 above the allowed ones", gradient=False, scores=above, mask=_even_keys(draw, 6).repeat(4, 1))
+    yield sample(
+        "forbidden scores 200 above the allowed ones", gradient=False, scores=above, mask=_even_keys(draw, 6).repeat(4, 1)
+    )
 
 
 def _attention(draw, B, H, Tq, Tk, D, Dv):
@@ -703,8 +690,8 @@ def _whole_numbers(draw):
     label = "scores around 0 in one row and around -130 or 130 in others"
     yield sample(label, gradient=False, q=q, k=k, v=draw.normal(1, 2, 6, 5), mask=even.repeat(3, 1))
     q, k = draw.integers(-2, 3, 1, 2, 3, 4).float(), draw.integers(-2, 3, 1, 2, 6, 4).float()
-    q[..., 0], k[..., 0] = 20.0, torch.where(even, 0.0, 20.0)
-    label = "forbidden scores 200 above the allowed ones"
+    q[..., 0], k[..., 0] = draw.tensor([20.0, -20.0, 20.0]), torch.where(even, 0.0, 20.0)
+    label = "forbidden scores 200 above the allowed ones, or 200 below"
     yield sample(label, gradient=False, q=q, k=k, v=draw.normal(1, 2, 6, 5), mask=even.repeat(3, 1))
 
 
@@ -721,10 +708,12 @@ def _layer(draw, B, T, H, D):
 
 
 def layer_inputs(draw: Draw):
-    first = _layer(draw, 2, 5, 3, 6)
-    yield sample("three heads, no padding", **first)
-    past = (torch.arange(5) < 3)[:, None].to(draw.device)
-    yield sample("the same with another future", **{**first, "x": torch.where(past, first["x"], 2 * draw.normal(2, 5, 18))})
+    first = _layer(draw, 2, 6, 3, 5)
+    first["attention_mask"] = draw.tensor([[True, False, True, True, False, True], [True, True, False, True, True, False]])
+    past = (torch.arange(6) < 3)[:, None].to(draw.device)
+    yield sample("pads in the middle of the text", **first)
+    yield sample("the same with another future", **{**first, "x": torch.where(past, first["x"], 2 * draw.normal(2, 6, 15))})
+    yield sample("three heads, no padding", **_layer(draw, 2, 5, 3, 6))
     yield sample("two heads, another size", **_layer(draw, 3, 7, 2, 5))
     yield sample("one head", **_layer(draw, 2, 4, 1, 6))
     right = _real(draw.tensor([3, 6, 4]), 6, "right")
@@ -734,8 +723,6 @@ def layer_inputs(draw: Draw):
     yield sample("padding on the left, (B,1,1,T)", **_layer(draw, 2, 5, 3, 4), attention_mask=left)
     square = _real(draw.tensor([2, 3, 1]), 3, "left")
     yield sample("as many texts as positions", **_layer(draw, 3, 3, 2, 4), attention_mask=square[:, 0, 0])
-    holes = draw.tensor([[True, False, True, True, False, True], [False, True, True, False, True, True]])
-    yield sample("pads in the middle of the text", **_layer(draw, 2, 6, 3, 5), attention_mask=holes)
     none = draw.tensor([[False] * 4, [True, True, False, True]])
     yield sample("a text without a real token, (B,1,1,T)", **_layer(draw, 2, 4, 3, 5), attention_mask=none[:, None, None])
     whole = _layer(draw, 3, 6, 3, 4)
@@ -769,11 +756,11 @@ def _golden_mask(real):
 
 
 def _golden_layer(real):
-    names = ("attn.c_attn.weight", "attn.c_attn.bias", "attn.c_proj.weight", "attn.c_proj.bias")
-    weights = (real[f"h.1.{name}"] for name in names)
-    inputs = dict(zip(("x", "c_attn_w", "c_attn_b", "c_proj_w", "c_proj_b"), (real["h.1.ln_1"], *weights)), n_head=real.config["n_head"])
-    T = real.ids.shape[1]
-    return {**inputs, "attention_mask": torch.arange(T, device=real.ids.device) >= torch.tensor([[0], [2]], device=real.ids.device)}
+    weights = {"c_attn_w": "c_attn.weight", "c_attn_b": "c_attn.bias", "c_proj_w": "c_proj.weight", "c_proj_b": "c_proj.bias"}
+    inputs = {"x": real["h.1.ln_1"], **{name: real[f"h.1.attn.{stored}"] for name, stored in weights.items()}}
+    pads = torch.tensor([[0], [2]], device=real.ids.device)
+    real_tokens = torch.arange(real.ids.shape[1], device=real.ids.device) >= pads
+    return {**inputs, "n_head": real.config["n_head"], "attention_mask": real_tokens}
 
 
 FUSED = ("scaled_dot_product", "multi_head_attention")
@@ -803,7 +790,7 @@ case.exercise(
     hints=(
         "What does a softmax make of a row in which every score is minus infinity, and what should the reader get?",
         "Find the rows that allow nothing before the softmax, keep them away from it, and let them read 0.",
-        "pattern[b,h,i,:] = softmax over the j with mask[b,h,i,j], 0 at every other j;  z[b,h,i,e] = sum_j pattern[b,h,i,j] v[b,h,j,e]",
+        "pattern[b,h,i,:] = softmax over the j with mask[b,h,i,j], else 0;  z[b,h,i,e] = sum_j pattern[b,h,i,j] v[b,h,j,e]",
     ),
     reference=_row_by_row,
     golden=lambda real: {**{name: real[f"h.1.attn.{name}"] for name in "qkv"}, "mask": _golden_mask(real)},
@@ -817,8 +804,8 @@ case.exercise(
     lesson="Both at once: `causal_self_attention`",
     hints=(
         "A position may be read if it is not in the future and if it is real. Which two masks say so, and how do they combine?",
-        "Project, split into heads, attend under the combined mask, merge, project. A (B,T) mask needs two more axes in the middle.",
-        "mask[b,i,j] = (j <= i) and attention_mask[b,j];  attn_out = merge_heads(masked_attention(q, k, v, mask)) @ c_proj_w + c_proj_b",
+        "Project, split into heads, attend under both masks, merge, project. A (B,T) mask needs two more axes in the middle.",
+        "mask[b,i,j] = (j <= i) and attention_mask[b,j];  attn_out = merged(attention under mask) @ c_proj_w + c_proj_b",
     ),
     reference=_layer_reference,
     golden=_golden_layer,
@@ -828,6 +815,7 @@ case.exercise(
 ATTENTION = ("masked_attention", "causal_self_attention")
 LAYER = ("causal_self_attention",)
 PLAIN = ("mask_scores", "masked_attention")
+ALONE = ("masked_attention",)
 
 
 def _spoil(id, at, text, function, tensor=None, only=()):
@@ -847,20 +835,44 @@ _spoil(
 )
 
 
-@case.fault("padding-zeroes-the-input", at="_qkv", tensor="q", text="a key made of zeros: is it masked, or does it have a score all the same?")
+@case.fault(
+    "padding-zeroes-the-input",
+    at="_qkv",
+    tensor="q",
+    text="a key made of zeros: is it masked, or does it have a score all the same?",
+)
 def _(x, c_attn_w, c_attn_b, attention_mask):
-    return x @ c_attn_w + c_attn_b if attention_mask is None else x * _keys(attention_mask)[:, 0, 0, :, None] @ c_attn_w + c_attn_b
+    return (
+        x @ c_attn_w + c_attn_b if attention_mask is None else x * _keys(attention_mask)[:, 0, 0, :, None] @ c_attn_w + c_attn_b
+    )
 
 
 def _reordered(id, order, text):
     _spoil(id, "_parts", text, lambda right: tuple(right[index] for index in order), "q" if order[0] else "k")
 
 
-_reordered("queries-and-keys-swapped", (1, 0, 2), "which comes first in c_attn, and which of the two reads: the query or the key?")
+_reordered(
+    "queries-and-keys-swapped", (1, 0, 2), "which comes first in c_attn, and which of the two reads: the query or the key?"
+)
 _reordered("qkv-order-qvk", (0, 2, 1), "which comes last in c_attn, keys or values?")
 _reordered("qkv-order-vkq", (2, 1, 0), "in which order does c_attn hold q, k and v?")
+_reordered("qkv-order-vqk", (2, 0, 1), "in which order does c_attn hold q, k and v, and which one did you take first?")
 _reordered("qkv-order-kvq", (1, 2, 0), "in which order does c_attn hold q, k and v, and where does each one go?")
 
+_spoil(
+    "values-copied-from-keys",
+    "_parts",
+    "do values and keys come from different columns?",
+    lambda right: (right[0], right[1], right[1]),
+    "v",
+)
+_spoil(
+    "split-every-nth-channel",
+    "_heads",
+    "are the channels of head 0 next to each other?",
+    lambda _parts, n_head: tuple(part.unflatten(-1, (-1, n_head)).permute(0, 3, 1, 2) for part in _parts),
+    "q",
+)
 _spoil(
     "qkv-interleaved",
     "_parts",
@@ -882,10 +894,18 @@ _spoil(
     lambda _parts, n_head: tuple(part.reshape(part.shape[0], n_head, part.shape[1], -1) for part in _parts),
     "q",
 )
-_spoil("one-head-only", "_heads", "how many heads share the channels?", lambda _parts: tuple(part.unsqueeze(1) for part in _parts), "q")
+_spoil(
+    "one-head-only",
+    "_heads",
+    "how many heads share the channels?",
+    lambda _parts: tuple(part.unsqueeze(1) for part in _parts),
+    "q",
+)
 
 _spoil("scale-missing", "_scale", "how does the spread of a dot product grow with D, and what undoes it?", lambda: 1.0, "scores")
-_spoil("scale-by-head-size", "_scale", "is the score divided by the root of D, and once only?", lambda q: 1 / q.shape[-1], "scores")
+_spoil(
+    "scale-by-head-size", "_scale", "is the score divided by the root of D, and once only?", lambda q: 1 / q.shape[-1], "scores"
+)
 _spoil("scale-multiplies", "_scale", "do you divide by the root of D, or multiply by it?", lambda q: q.shape[-1] ** 0.5, "scores")
 _spoil(
     "scale-by-model-width",
@@ -922,12 +942,20 @@ _triangle_fault(
     "which half of the square is the past, and is your triangle the half you keep or the half you fill?",
     lambda right: right.T,
 )
-_triangle_fault("mask-peeks-one-ahead", "read row 0 aloud: how many keys may the first position see?", lambda right: torch.ones_like(right).tril(1))
+_triangle_fault(
+    "mask-peeks-one-ahead",
+    "read row 0 aloud: how many keys may the first position see?",
+    lambda right: torch.ones_like(right).tril(1),
+)
 _triangle_fault("mask-hides-own-position", "does a position see itself?", lambda right: right.tril(-1))
-_triangle_fault("mask-keeps-the-future", "what does True mean in this course's masks: may attend, or may not?", lambda right: ~right)
+_triangle_fault(
+    "mask-keeps-the-future", "what does True mean in this course's masks: may attend, or may not?", lambda right: ~right
+)
 _triangle_fault("mask-keeps-own-position-only", "may a position see the past, or itself alone?", lambda right: right & right.T)
 _triangle_fault(
-    "causal-mask-forgotten", "change the tokens from position t on: which of your outputs move?", lambda right: torch.ones_like(right)
+    "causal-mask-forgotten",
+    "change the tokens from position t on: which of your outputs move?",
+    lambda right: torch.ones_like(right),
 )
 
 
@@ -950,7 +978,11 @@ _mask_fault(
     "a position may be read if it is not in the future and is real: how do two conditions combine where True means may?",
     lambda triangle, real: triangle | real,
 )
-_mask_fault("padding-mask-inverted", "what does True mean in attention_mask: a real token, or a pad?", lambda triangle, real: triangle & ~real)
+_mask_fault(
+    "padding-mask-inverted",
+    "what does True mean in attention_mask: a real token, or a pad?",
+    lambda triangle, real: triangle & ~real,
+)
 _mask_fault(
     "padding-mask-on-the-query-axis",
     "which axis of the scores counts what is read: does your padding silence keys, or readers?",
@@ -962,10 +994,18 @@ _mask_fault(
     lambda triangle, real: triangle & real & real.mT,
 )
 _mask_fault(
-    "padding-mask-of-the-first-text", "does each text have its own pads?", lambda triangle, real: (triangle & real)[:1].expand(len(real), -1, -1, -1)
+    "padding-mask-of-the-first-text",
+    "does each text have its own pads?",
+    lambda triangle, real: (triangle & real)[:1].expand(len(real), -1, -1, -1),
 )
-_mask_fault("padding-mask-flipped", "does key 0 of the mask belong to position 0?", lambda triangle, real: triangle & real.flip(-1))
-_mask_fault("padding-mask-negated-twice-or", "a key is blocked if it is a pad or in the future: which of the two did you drop?", lambda triangle, real: triangle | ~real)
+_mask_fault(
+    "padding-mask-flipped", "does key 0 of the mask belong to position 0?", lambda triangle, real: triangle & real.flip(-1)
+)
+
+
+@case.fault("mask-never-applied", at="mask", tensor="pattern", text="which line of yours keeps a score from counting?")
+def _(_triangle):
+    return torch.ones_like(_triangle)
 
 
 @case.fault("mask-only-with-padding", at="mask", tensor="pattern", text="is the causal mask there when no padding mask is given?")
@@ -1022,7 +1062,12 @@ def _(_triangle, attention_mask):
     return _triangle if attention_mask is None else _triangle & attention_mask
 
 
-@case.fault("masks-combined-by-and", at="mask", tensor="pattern", text="what does Python's `and` ask of a tensor with more than one entry?")
+@case.fault(
+    "masks-combined-by-and",
+    at="mask",
+    tensor="pattern",
+    text="what does Python's `and` ask of a tensor with more than one entry?",
+)
 def _(_triangle, attention_mask):
     return _triangle if attention_mask is None else _triangle and _keys(attention_mask)
 
@@ -1052,7 +1097,12 @@ _by_flat_head(
 )
 
 
-@case.fault("padding-mask-rows-mixed", at="mask", tensor="pattern", text="if you repeat a mask for each row by hand, do the copies of one text stay together?")
+@case.fault(
+    "padding-mask-rows-mixed",
+    at="mask",
+    tensor="pattern",
+    text="if you repeat a mask for each row by hand, do the copies of one text stay together?",
+)
 def _(_triangle, attention_mask, n_head):
     if attention_mask is None:
         return _triangle
@@ -1068,7 +1118,7 @@ _spoil(
     "what does True mean in this course's masks: may attend, or may not?",
     lambda right: ~right,
     "pattern",
-    only=("masked_attention",),
+    only=ATTENTION,
 )
 _spoil(
     "mask-causal-on-top",
@@ -1125,6 +1175,7 @@ _spoil(
     "which scores do you replace: those where the mask is True, or those where it is False?",
     lambda scores, _allowed: scores.masked_fill(_allowed, NOTHING),
     "pattern",
+    only=("mask_scores",),
 )
 _spoil(
     "mask-inverted-finite-fill",
@@ -1132,6 +1183,7 @@ _spoil(
     "which scores do you replace: those where the mask is True, or those where it is False?",
     lambda scores, _allowed: scores.masked_fill(_allowed, -1e9),
     "pattern",
+    only=("mask_scores",),
 )
 _spoil(
     "forbidden-scores-zero",
@@ -1153,6 +1205,7 @@ _spoil(
     "which sign has your fill?",
     lambda scores, _allowed: scores.masked_fill(~_allowed, 1e9),
     "pattern",
+    PLAIN,
 )
 _spoil(
     "fill-nan",
@@ -1167,6 +1220,7 @@ _spoil(
     "the smallest score of all: what is its exponential, compared with the others?",
     lambda scores, _allowed: scores.masked_fill(~_allowed, scores.min()),
     "pattern",
+    PLAIN,
 )
 LOW = "how low is low enough: what weight does your fill leave, when the allowed scores are low too?"
 
@@ -1175,21 +1229,50 @@ def _low(fill, only=()):
     """A fill, and a number added. From -20 to -100 all are alike: nothing on ordinary scores, too much on steep ones."""
     name = "not-low-enough" if fill == -100 else f"of-minus-{-fill}"
     _spoil(f"fill-{name}", "_masked", LOW, lambda scores, _allowed: scores.masked_fill(~_allowed, fill), "pattern", only)
-    _spoil(f"fill-added-{name}", "_masked", LOW, lambda scores, _allowed: scores + fill * (~_allowed).to(scores.dtype), "pattern", only)
+    _spoil(
+        f"fill-added-{name}",
+        "_masked",
+        LOW,
+        lambda scores, _allowed: scores + fill * (~_allowed).to(scores.dtype),
+        "pattern",
+        only,
+    )
 
 
 for _fill, _only in ((-1, PLAIN), (-5, PLAIN), (-10, ("mask_scores",)), (-100, PLAIN)):
     _low(_fill, _only)
 
-_spoil("mask-by-python-not", "_masked", "how is a boolean tensor negated?", lambda scores, _allowed: scores.masked_fill(not _allowed, NOTHING), "pattern")
-_spoil("mask-subtracted", "_masked", "how is a boolean tensor negated?", lambda scores, _allowed: scores + (1 - _allowed) * -1e9, "pattern")
-_spoil("mask-negated-by-minus", "_masked", "how is a boolean tensor negated?", lambda scores, _allowed: scores.masked_fill(-_allowed, NOTHING), "pattern")
+_spoil(
+    "mask-by-python-not",
+    "_masked",
+    "how is a boolean tensor negated?",
+    lambda scores, _allowed: scores.masked_fill(not _allowed, NOTHING),
+    "pattern",
+    PLAIN,
+)
+_spoil(
+    "mask-subtracted",
+    "_masked",
+    "how is a boolean tensor negated?",
+    lambda scores, _allowed: scores + (1 - _allowed) * -1e9,
+    "pattern",
+    PLAIN,
+)
+_spoil(
+    "mask-negated-by-minus",
+    "_masked",
+    "how is a boolean tensor negated?",
+    lambda scores, _allowed: scores.masked_fill(-_allowed, NOTHING),
+    "pattern",
+    PLAIN,
+)
 _spoil(
     "mask-negated-as-integer-finite-fill",
     "_masked",
     "what is ~1, as an integer, and is it False?",
     lambda scores: torch.full_like(scores, -1e9),
     "pattern",
+    PLAIN,
 )
 _spoil(
     "mask-on-a-detached-copy",
@@ -1247,19 +1330,19 @@ def _(scores, _allowed):
 OVERFLOW = "what is exp(200) in float32, what is exp(-130), and what is 0/0?"
 
 
-@case.fault("pattern-without-maximum", at="pattern", text=OVERFLOW, only=ATTENTION)
+@case.fault("pattern-without-maximum", at="pattern", text=OVERFLOW, only=ALONE)
 def _(_masked):
     raised = torch.exp(_masked)
     return raised / raised.sum(-1, keepdim=True)
 
 
-@case.fault("pattern-without-maximum-guarded", at="pattern", text=OVERFLOW, only=ATTENTION)
+@case.fault("pattern-without-maximum-guarded", at="pattern", text=OVERFLOW, only=ALONE)
 def _(_masked):
     raised = torch.exp(_masked)
     return raised / raised.sum(-1, keepdim=True).clamp(min=1e-30)
 
 
-@case.fault("pattern-without-maximum-times-mask", at="pattern", text=OVERFLOW, only=ATTENTION)
+@case.fault("pattern-without-maximum-times-mask", at="pattern", text=OVERFLOW, only=ALONE)
 def _(scores, _allowed):
     raised = torch.exp(scores) * _allowed
     return raised / raised.sum(-1, keepdim=True)
@@ -1269,7 +1352,7 @@ def _(scores, _allowed):
     "pattern-max-over-everything",
     at="pattern",
     text="a row far below the largest score of all: what is left of it after exp?",
-    only=ATTENTION,
+    only=ALONE,
 )
 def _(_masked):
     raised = torch.exp(_masked - _masked.max())
@@ -1283,13 +1366,19 @@ _pattern_fault(
     "softmax-over-queries-unguarded", "which axis must sum to 1 for one reader?", lambda _masked: F.softmax(_masked, dim=-2)
 )
 _pattern_fault(
-    "softmax-over-heads", "do heads compete with each other? which axis is number 1 of four?", lambda _masked: F.softmax(_masked, dim=1)
+    "softmax-over-heads",
+    "do heads compete with each other? which axis is number 1 of four?",
+    lambda _masked: F.softmax(_masked, dim=1),
+    ALONE,
 )
-_pattern_fault("pattern-softmax-twice", "how many times are the scores turned into shares?", lambda right: F.softmax(right, dim=-1))
+_pattern_fault(
+    "pattern-softmax-twice", "how many times are the scores turned into shares?", lambda right: F.softmax(right, dim=-1), ALONE
+)
 _pattern_fault(
     "pattern-uniform",
     "does your answer change when the queries do?",
     lambda _allowed, scores: torch.nan_to_num((_allowed / _allowed.sum(-1, keepdim=True)).to(scores.dtype)).expand_as(scores),
+    ALONE,
 )
 _pattern_fault(
     "empty-row-not-handled",
@@ -1317,7 +1406,11 @@ def _opened(id, text, function, only=ATTENTION):
         return torch.where(_empty(_allowed), F.softmax(function(scores), dim=-1), right)
 
 
-_opened("empty-row-reads-everything", "an empty row that you open for the softmax: what does its reader receive in the end?", lambda scores: scores)
+_opened(
+    "empty-row-reads-everything",
+    "an empty row that you open for the softmax: what does its reader receive in the end?",
+    lambda scores: scores,
+)
 _opened(
     "empty-row-reads-through-added-fill",
     "the same number added to every score of a row: what does a softmax make of it?",
@@ -1353,9 +1446,25 @@ def _additive(scores, allowed):
 
 
 BEHIND = "your forward pass is clean: is the backward one, and which step can you change so that no NaN arises?"
-_pattern_fault("nan-patched-in-pattern", BEHIND, lambda scores, _allowed: F.softmax(_additive(scores, _allowed), dim=-1).nan_to_num(0.0))
-_spoil("nan-patched-in-z", "z", BEHIND, lambda scores, _allowed, v: (F.softmax(_additive(scores, _allowed), dim=-1) @ v).nan_to_num(0.0), None, ATTENTION)
-_spoil("nan-patched-in-z-after-fill", "z", BEHIND, lambda _masked, v: (F.softmax(_masked, dim=-1) @ v).nan_to_num(0.0), None, ATTENTION)
+_pattern_fault(
+    "nan-patched-in-pattern", BEHIND, lambda scores, _allowed: F.softmax(_additive(scores, _allowed), dim=-1).nan_to_num(0.0)
+)
+_spoil(
+    "nan-patched-in-z",
+    "z",
+    BEHIND,
+    lambda scores, _allowed, v: (F.softmax(_additive(scores, _allowed), dim=-1) @ v).nan_to_num(0.0),
+    None,
+    ATTENTION,
+)
+_spoil(
+    "nan-patched-in-z-after-fill",
+    "z",
+    BEHIND,
+    lambda scores, _allowed, v: (F.softmax(scores.masked_fill(~_allowed, NOTHING), dim=-1) @ v).nan_to_num(0.0),
+    None,
+    ATTENTION,
+)
 
 
 @case.fault(
@@ -1370,9 +1479,20 @@ def _(right, scores, _triangle, attention_mask):
 
 # ---------------------------------------------------------------- z and the output
 
-_spoil("pattern-transposed", "z", "row i of the pattern says what i reads: do you sum over its row, or its column?", lambda pattern, v: pattern.mT @ v)
+_spoil(
+    "pattern-transposed",
+    "z",
+    "row i of the pattern says what i reads: do you sum over its row, or its column?",
+    lambda pattern, v: pattern.mT @ v,
+)
 _spoil("pattern-unused", "z", "which tensor carries what was read from other positions?", lambda v: v, only=LAYER)
-_spoil("values-swapped-for-keys", "z", "which tensor is compared, and which one is read?", lambda pattern, k: pattern @ k, only=("masked_attention",))
+_spoil(
+    "values-swapped-for-keys",
+    "z",
+    "which tensor is compared, and which one is read?",
+    lambda pattern, k: pattern @ k,
+    only=("masked_attention",),
+)
 
 
 _spoil(
@@ -1390,14 +1510,23 @@ _spoil(
     lambda _merged, c_proj_w, c_proj_b: _merged @ c_proj_w.T + c_proj_b,
 )
 _spoil("output-projection-missing", "attn_out", "what mixes the heads after they are laid side by side?", lambda _merged: _merged)
-_spoil("residual-added", "attn_out", "who adds x to what attention writes: this function, or the block around it?", lambda right, x: right + x)
+_spoil(
+    "residual-added",
+    "attn_out",
+    "who adds x to what attention writes: this function, or the block around it?",
+    lambda right, x: right + x,
+)
 
 
-@case.fault("output-zeroed-at-pads", at="attn_out", text="attention_mask says which keys may be read: does it silence what a pad writes?")
+@case.fault(
+    "output-zeroed-at-pads", at="attn_out", text="attention_mask says which keys may be read: does it silence what a pad writes?"
+)
 def _(right, attention_mask):
     return right if attention_mask is None else right * _keys(attention_mask)[:, 0, 0, :, None]
 
 
-@case.fault("empty-row-without-bias", at="attn_out", text="a position left with nothing has z = 0: what does c_proj make of that?")
+@case.fault(
+    "empty-row-without-bias", at="attn_out", text="a position left with nothing has z = 0: what does c_proj make of that?"
+)
 def _(right, mask):
     return right.masked_fill(_empty(mask)[..., 0, :, :] if mask.dim() == 4 else _empty(mask), 0.0)

@@ -523,8 +523,21 @@ def layers_called(_run):
     return _run[1]
 
 
-def _walk(resid, blocks, skipped, after=lambda new, old, first: new, passed=lambda old, first: old, reads=lambda old, first: old):
-    """A run of the stack; `after`, `passed` and `reads` say what becomes of a block's result, of a skipped state, and of the input."""
+def _new(new, old, first):
+    return new
+
+
+def _old(old, first):
+    return old
+
+
+def _walk(resid, blocks, skipped, after=_new, passed=_old, reads=_old):
+    """A run of the stack.
+
+    after   what becomes of a block's result (the new state, the one before it, the first one)
+    passed  what a skipped layer leaves
+    reads   what a block reads
+    """
     found, called = [resid], []
     for layer, block in enumerate(blocks):
         if layer in skipped:
@@ -542,7 +555,7 @@ def stream_inputs(draw: Draw):
     yield sample("four blocks", resid=draw.normal(2, 3, 5), block_w=blocks(4, 5))
     yield sample("layers 1 and 3 of five skipped", resid=draw.normal(2, 3, 4), block_w=blocks(5, 4), skip=[1, 3])
     yield sample("layer 0 skipped", resid=draw.normal(3, 2, 4), block_w=blocks(3, 4), skip=(0,))
-    yield sample("the last two layers skipped, a set", resid=draw.normal(2, 4, 3), block_w=blocks(4, 3), skip={3, 2})
+    yield sample("the last two layers skipped", resid=draw.normal(2, 4, 3), block_w=blocks(4, 3), skip=[3, 2])
     yield sample("every layer skipped", resid=draw.normal(2, 2, 3), block_w=blocks(3, 3), skip=[2, 0, 1])
     yield sample("one block", gradient=False, resid=draw.normal(3, 2, 5), block_w=blocks(1, 5), skip=[])
 
@@ -562,7 +575,7 @@ case.exercise(
     lesson="`run_stream`",
     hints=(
         "L blocks stand between L+1 states. Which one is there before any block has run?",
-        "Start the list with resid; each block reads the last state and returns the next; a skipped layer repeats the last state.",
+        "Start with resid; each block reads the last state and returns the next; a skipped layer repeats the last state.",
         "states[0] = resid;  states[l+1] = blocks[l](states[l]), or states[l] where l is in skip",
     ),
     reference=_reference_run,
@@ -629,6 +642,11 @@ _walks(
     "what does a skipped layer write: nothing, or its input once more?",
     passed=lambda old, first: old + old,
 )
+
+
+@case.fault("states-stacked", at="n_states", text="do the states come back as a list, or as one tensor?")
+def _():
+    return "Tensor"
 
 
 @case.fault("skipped-layer-called-and-thrown-away", at="layers_called", text="is a skipped layer called?")

@@ -339,6 +339,15 @@ def _refused_by(type: str) -> None:
 
 of_file("missing-field-accepted", "_refusal", "a file lacks a size that has no default: what should your function do?",
       lambda config, right: "no error" if _missing(config) else right)
+
+
+def _guessed(name: str) -> None:
+    of_file(f"{name}-guessed".replace("_", "-"), "_refusal", f"{name} has no default in the table: where does yours come from?",
+            lambda config, right: "no error" if _missing(config) == name else right)
+
+
+for _needed in dict.fromkeys(GPT2_NEEDS + LLAMA_NEEDS):
+    _guessed(_needed)
 of_file("missing-field-is-key-error", "_refusal",
       "which exception does config[name] raise where the name is missing, and which one is asked for?",
       lambda config, right: "KeyError" if _missing(config) else right)

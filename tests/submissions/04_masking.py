@@ -117,7 +117,7 @@ def causal_mask(n_query, n_key=None, device=None):
 
 
 # %% wrong: zeros and minus infinities
-# expect: causal_mask fail at causal as causal-additive
+# expect: causal_mask fail at causal as dtype-not-kept
 def causal_mask(n_query, n_key=None, device=None):
     n_key = n_query if n_key is None else n_key
     if n_query > n_key:
@@ -126,7 +126,7 @@ def causal_mask(n_query, n_key=None, device=None):
 
 
 # %% wrong: ones and zeros, and the wrong triangle
-# expect: causal_mask fail at causal as causal-of-floats + causal-peeks-one-ahead
+# expect: causal_mask fail at causal as dtype-not-kept
 def causal_mask(n_query, n_key=None, device=None):
     n_key = n_query if n_key is None else n_key
     if n_query > n_key:
@@ -135,7 +135,7 @@ def causal_mask(n_query, n_key=None, device=None):
 
 
 # %% wrong: floats
-# expect: causal_mask fail at causal as causal-of-floats
+# expect: causal_mask fail at causal as dtype-not-kept
 def causal_mask(n_query, n_key=None, device=None):
     n_key = n_query if n_key is None else n_key
     if n_query > n_key:
@@ -144,7 +144,7 @@ def causal_mask(n_query, n_key=None, device=None):
 
 
 # %% wrong: device forgotten
-# expect: causal_mask fail at place as causal-device-ignored
+# expect: causal_mask fail as causal-device-ignored
 def causal_mask(n_query, n_key=None, device=None):
     n_key = n_query if n_key is None else n_key
     if n_query > n_key:
@@ -484,7 +484,7 @@ def masked_attention(q, k, v, mask):
 
 
 # %% wrong: two mistakes, the wrong half filled and an empty row not handled
-# expect: masked_attention fail at pattern as mask-inverted + empty-row-not-handled
+# expect: masked_attention fail at pattern as mask-meaning-inverted + empty-row-not-handled
 def masked_attention(q, k, v, mask):
     scores = attention_scores(q, k).masked_fill(mask, float("-inf"))
     return torch.softmax(scores, dim=-1) @ v
@@ -594,7 +594,7 @@ def padding_mask(lengths, n_key, side="right"):
 
 
 # %% wrong: the mask is never applied
-# expect: causal_self_attention fail at pattern as causal-mask-forgotten + padding-forgotten
+# expect: causal_self_attention fail at pattern as mask-never-applied
 def causal_self_attention(x, c_attn_w, c_attn_b, c_proj_w, c_proj_b, n_head, attention_mask=None):
     q, k, v = (split_heads(part, n_head) for part in (x @ c_attn_w + c_attn_b).chunk(3, dim=-1))
     return merge_heads(softmax(attention_scores(q, k), -1) @ v) @ c_proj_w + c_proj_b
@@ -774,12 +774,12 @@ def causal_self_attention(x, c_attn_w, c_attn_b, c_proj_w, c_proj_b, n_head, att
 
 
 # %% wrong: three mistakes at once
-# expect: causal_self_attention fail at q as qkv-bias-missing + padding-mask-inverted + output-bias-missing
+# expect: causal_self_attention fail at q as qkv-bias-missing + mask-peeks-one-ahead + output-bias-missing
 def causal_self_attention(x, c_attn_w, c_attn_b, c_proj_w, c_proj_b, n_head, attention_mask=None):
     B, T, C = x.shape
-    mask = causal_mask(T, device=x.device)
+    mask = torch.ones(T, T, device=x.device).tril(diagonal=1).bool()
     if attention_mask is not None:
-        mask = mask & ~attention_mask.reshape(B, 1, 1, T)
+        mask = mask & attention_mask.reshape(B, 1, 1, T)
     q, k, v = (split_heads(part, n_head) for part in (x @ c_attn_w).chunk(3, dim=-1))
     return merge_heads(masked_attention(q, k, v, mask)) @ c_proj_w
 

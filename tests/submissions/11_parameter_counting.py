@@ -112,6 +112,12 @@ def _read_llama(config):
     )
 
 
+# %% wrong: a vocabulary of 50257 when the file states none
+# expect: read_config fail at fields as vocab-size-guessed
+def read_config(config, _read=read_config):
+    return _read({"vocab_size": 50257, **config})
+
+
 # %% wrong: everything is checked with assert
 # expect: read_config fail at fields as refused-by-assertionerror
 def read_config(config, _read=read_config):
