@@ -48,6 +48,15 @@ class Module:
     def solution(self) -> Path:
         return ROOT / "solutions" / self.name / self.file_name
 
+    @property
+    def lab(self) -> Path:
+        """The lab's source, as text."""
+        return ROOT / "solutions" / self.name / "lab.py"
+
+    @property
+    def notebook(self) -> Path:
+        return self.folder / f"{self.plain}.ipynb"
+
     def case(self):
         """The module's case: exercises, reference, faults."""
         return importlib.import_module(f"autograder.cases.{self.name}").case

@@ -163,7 +163,8 @@ class Explainer:
             return []
         differences = {}
         if failure.seen.outcome.status == "value":
-            differences = {name: compare(self._yours(failure, name), expected[name], self.exercise.tolerance) for name in self.exercise.returns}
+            for name in self.exercise.returns:
+                differences[name] = compare(self._yours(failure, name), expected[name], self.exercise.tolerance)
         right = {name for name, difference in differences.items() if difference is None}
         matched, first = locate(self.case, self.exercise, recording, expected, right)
         if self.result.first_difference is None and first:

@@ -31,6 +31,7 @@ class Activations(dict):
         from autograder.model import load_checkpoint
 
         model = load_checkpoint(FOLDER / "small").to(device)
+        encode = tokenizer().encode
         self.ids = torch.tensor([encode(text)[:LENGTH] for text in TEXTS], device=device)
         self.config = model.config
         with torch.no_grad():
@@ -38,13 +39,14 @@ class Activations(dict):
             self.update({name: tensor.detach() for name, tensor in model.state_dict().items()})
 
 
-def encode(text: str) -> list[int]:
-    """Token ids of the small model's own vocabulary."""
+def tokenizer():
+    """The small model's own tokenizer: its merges, and <|endoftext|> as the last id."""
     from autograder.course import Module
     from autograder.loader import solution
 
     tokenization = solution(Module("01_tokenization"))
-    return tokenization.Tokenizer(tokenization.load_merges(verified("small/vocab.bpe"))).encode(text)
+    merges = tokenization.load_merges(verified("small/vocab.bpe"))
+    return tokenization.Tokenizer(merges, {"<|endoftext|>": 256 + len(merges)})
 
 
 def record(module: str, case: Case, device: str) -> list[str]:

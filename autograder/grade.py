@@ -48,7 +48,8 @@ class Grader:
         result.borrowed = [borrowed for borrowed in self.learner.borrowed if borrowed != module.name]
         function = getattr(loaded, name, None)
         if not callable(function):
-            result.status, result.message = "error", f"{module.file_name} has no {name}: expected {exercise.contract or exercise.signature}"
+            result.status = "error"
+            result.message = f"{module.file_name} has no {name}: expected {exercise.contract or exercise.signature}"
             return result
         result.line = getattr(getattr(function, "__code__", None), "co_firstlineno", None) or _class_line(function, loaded)
         attempt = self._attempt(module, name)

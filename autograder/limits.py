@@ -17,7 +17,8 @@ suspended = False  # set while a debugger has the terminal: time spent reading i
 def time_limit(seconds: float):
     """Raise `TimedOut` in the body after so many seconds, again each second until it gives way, and once more at its end.
 
-    The body cannot get away with swallowing it. Works where there are alarm signals and in the main thread; elsewhere, and under a tracing debugger, nothing is limited.
+    The body cannot get away with swallowing it. Works where there are alarm signals and in the main thread;
+    elsewhere, and under a tracing debugger, nothing is limited.
     """
     if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread() or sys.gettrace():
         yield

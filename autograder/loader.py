@@ -64,10 +64,14 @@ class Learner:
     def load(self, module: Module) -> ModuleType:
         """Import the learner's file of this module afresh. Whatever the file raises passes through."""
         self.graded = module
+        self.install()
+        return importlib.import_module(module.plain)
+
+    def install(self) -> None:
+        """From here on, the course's plain module names mean this learner's files, read afresh."""
         for plain in PLAIN:
             sys.modules.pop(plain, None)
         sys.meta_path[:] = [self] + [finder for finder in sys.meta_path if not isinstance(finder, Learner)]
-        return importlib.import_module(module.plain)
 
     def find_spec(self, name: str, path=None, target=None):
         """Called by `import`: the file that a plain module name means."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from autograder import report
 from autograder.case import Case, Exercise, Fault, Sample
 from autograder.checkpoints import CheckpointError
 from autograder.compare import compare
@@ -19,8 +20,8 @@ from autograder.loader import Learner, unwritten
 from autograder.probe import Outcome, Problem, each_tensor
 from autograder.samples import double, samples
 from autograder.steps import Evaluator, Failed
-from autograder.sync import out_of_step, stub
 from autograder.submissions import SubmissionError, judge, read
+from autograder.sync import out_of_step, stub
 
 MARGIN = 100  # a fault must differ from the right value by so many tolerances
 SEEDS = (1, 2, 3)
@@ -54,7 +55,7 @@ def solution_passes(module: Module) -> Iterator[str]:
     """Every exercise of the solution passes."""
     for result in _results(module, ROOT / "solutions"):
         if result.status != "pass" or result.rests_on:
-            yield f"the solution of {result.exercise} is {result.status}: {result.message} {result.first_difference} {result.at} {result.facts}"
+            yield f"the solution does not pass: {report.text(result)}"
 
 
 def _results(module: Module, folder: Path) -> list:

@@ -1,9 +1,12 @@
-"""Write what learners get from what instructors keep: stubs from `solutions/`.
+"""Write what learners get from what instructors keep: stubs and labs from `solutions/`.
 
 A region between `# BEGIN SOLUTION` and `# END SOLUTION` becomes `raise NotImplementedError` inside a function,
-and nothing at the top level of a file.
+and nothing at the top level of a file. A lab is kept as reviewable text, `solutions/NN_name/lab.py` in jupytext's
+percent format, and becomes the notebook `modules/NN_name/name.ipynb`, without outputs.
 """
 
+import hashlib
+import json
 from pathlib import Path
 
 from autograder.course import ROOT, Module
@@ -55,9 +58,28 @@ def stub(module: Module) -> str:
     return strip(module.solution.read_text(encoding="utf-8"), str(module.solution.relative_to(ROOT)))
 
 
+def notebook(module: Module) -> str:
+    """The lab of a module as a notebook. The same source gives the same bytes: cell ids come from the cells' content."""
+    import jupytext
+
+    cells = []
+    for number, cell in enumerate(jupytext.reads(module.lab.read_text(encoding="utf-8"), fmt="py:percent").cells):
+        digest = hashlib.sha256(f"{module.name} {number} {cell.source}".encode()).hexdigest()[:12]
+        made = {"cell_type": cell.cell_type, "id": digest, "metadata": {}, "source": cell.source.splitlines(keepends=True)}
+        if cell.cell_type == "code":
+            made.update(execution_count=None, outputs=[])
+        cells.append(made)
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    document = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(document, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
 def generated(module: Module) -> dict[Path, str]:
     """Every generated file of a module with its content."""
-    return {module.stub: stub(module)}
+    files = {module.stub: stub(module)}
+    if module.lab.exists():
+        files[module.notebook] = notebook(module)
+    return files
 
 
 def out_of_step(module: Module) -> list[Path]:

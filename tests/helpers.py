@@ -32,8 +32,8 @@ def report_lines(folder: Path, *arguments, **how) -> list[str]:
 
 def run(*arguments: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess:
     """Run `python ARGUMENTS` with captured output."""
-    command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=cwd, env={**os.environ, "OMP_NUM_THREADS": "1", **environment}, capture_output=True, text=True, timeout=120)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
+    return subprocess.run([sys.executable, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
 
 
 def pytest(*arguments: str, **environment: str) -> subprocess.CompletedProcess:

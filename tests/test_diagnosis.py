@@ -35,7 +35,8 @@ def test_most_pairs_are_named_and_none_wrongly():
     while tried < PAIRS:
         exercise = draw.choice(exercises)
         pair = tuple(draw.sample(case.faults_of(exercise), 2))
-        plain = [sample for sample in samples(exercise, draw.randrange(1000), "cpu", None) if not sample.variant and not sample.refused]
+        drawn = samples(exercise, draw.randrange(1000), "cpu", None)
+        plain = [sample for sample in drawn if not sample.variant and not sample.refused]
         found = _explained(case, exercise, pair, plain) if compatible(pair) else None
         if found is None:
             continue

@@ -35,7 +35,10 @@ def _stubs(folder):
     return str(folder)
 
 
-@real_pytest.mark.parametrize("options", [(), ("-x",), ("-q",), ("-v",), ("-n", "2"), ("--lf",), ("-k", "attention")], ids=" ".join)
+OPTIONS = [(), ("-x",), ("-q",), ("-v",), ("-n", "2"), ("--lf",), ("-k", "attention")]
+
+
+@real_pytest.mark.parametrize("options", OPTIONS, ids=" ".join)
 def test_wrong_submission_under_any_option(wrong, options):
     done = pytest("modules/03_attention", "--submission", wrong, "--seed", "7", *options)
     assert done.returncode == 1

@@ -658,7 +658,7 @@ def masked_attention_inputs(draw: Draw):
     first = _attention(draw, 2, 3, 4, 4, 5, 6)
     past = (torch.arange(4) < 2)[:, None].to(draw.device)
     yield sample("a causal mask", **first, mask=_triangular(draw, 4, 4))
-    other = {**first, "k": torch.where(past, first["k"], 3 * draw.normal(2, 3, 4, 5))}
+    other = {**first, "k": torch.where(past, first["k"], draw.normal(2, 3, 4, 5))}
     yield sample("the same with other keys in the future", **other, mask=_triangular(draw, 4, 4))
     other = {**first, "v": torch.where(past, first["v"], 3 * draw.normal(2, 3, 4, 6))}
     yield sample("the same with other values in the future", **other, mask=_triangular(draw, 4, 4))
@@ -1208,9 +1208,9 @@ _spoil(
     PLAIN,
 )
 _spoil(
-    "fill-nan",
+    "mask-turns-all-into-nan",
     "_masked",
-    "how many rows does one NaN spoil?",
+    "every entry is NaN: what is 0 times infinity, and what is ~1 as an integer?",
     lambda scores, _allowed: torch.full_like(scores, torch.nan),
     "pattern",
 )

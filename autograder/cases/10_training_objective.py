@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from autograder.case import Case, Draw, refusal, sample
+from autograder.case import ANY, Case, Draw, refusal, sample
 
 case = Case("10_training_objective")
 
@@ -221,6 +221,20 @@ def _(logits):
     return shifted - shifted.exp().sum(-1, keepdim=True).log()
 
 
+@_at_log_probs("largest-of-absolute-values", "a row around -130: which number is its largest?")
+def _(logits):
+    shifted = logits - logits.abs().amax(-1, keepdim=True)
+    return shifted - shifted.exp().sum(-1, keepdim=True).log()
+
+
+@_at_log_probs(
+    "smaller-number-subtracted", "which number of a row do you subtract, and what is exp of what is left of the largest?"
+)
+def _(logits):
+    shifted = logits - logits.mean(-1, keepdim=True)
+    return shifted - shifted.exp().sum(-1, keepdim=True).log()
+
+
 @_at_log_probs("largest-not-put-back", "you subtract the largest logit inside the sum: where does it come back?")
 def _(logits):
     return logits - (logits - logits.amax(-1, keepdim=True)).exp().sum(-1, keepdim=True).log()
@@ -249,6 +263,18 @@ def _(logits):
 @_at_log_probs("log-probs-over-everything", "do the probabilities of each position sum to 1, or only those of the whole tensor?")
 def _(logits):
     return logits - logits.logsumexp(tuple(range(logits.dim())))
+
+
+@_at_log_probs("log-total-of-all-rows", "the sum in your logarithm: over one row, or over all of them?")
+def _(logits):
+    shifted = logits - logits.amax(-1, keepdim=True)
+    return shifted - shifted.exp().sum().log()
+
+
+@_at_log_probs("total-not-logged", "what is subtracted: the sum of the exponentials, or its logarithm?")
+def _(logits):
+    shifted = logits - logits.amax(-1, keepdim=True)
+    return shifted - shifted.exp().sum(-1, keepdim=True)
 
 
 @_at_log_probs("probabilities-not-logged", "are these probabilities, or their logarithms?")
@@ -506,6 +532,31 @@ def _(_scored, ignore_index):
     return _scored[1] != ignore_index
 
 
+@_in_loss("nothing-counted-other-error", "which error does the lesson name where nothing is counted?", at="_counted")
+def _(_scored, ignore_index):
+    counted = _scored[1] != ignore_index
+    if not counted.any():
+        raise AssertionError
+    return counted
+
+
+@_in_loss("some-ignored-refused", "may some of the targets be ignored, as long as one is left?", at="_counted")
+def _(_scored, ignore_index):
+    counted = _scored[1] != ignore_index
+    if not counted.all():
+        raise ValueError(ANY)
+    return counted
+
+
+@_in_loss(
+    "entropy-of-the-model",
+    "is the surprise averaged over the model's own guesses, or taken at the token that came?",
+    at="_token_losses",
+)
+def _(_scored, _counted):
+    return -(_scored[0].exp() * _scored[0]).sum(-1).where(_counted, 0.0)
+
+
 @_in_loss("loss-sign-missing", "is a log-probability the surprise, or its negative?", at="_token_losses")
 def _(right):
     return -right
@@ -570,6 +621,16 @@ def _(_token_losses):
 @_in_loss("ignored-in-the-count", "you leave positions out of the sum: are they still in the number that you divide by?")
 def _(_token_losses):
     return _token_losses.mean()
+
+
+@_in_loss("losses-of-0-left-out", "a token that was certain costs 0: does it count in the mean?")
+def _(_token_losses, _counted):
+    return _token_losses[_counted & (_token_losses != 0)].mean()
+
+
+@_in_loss("logarithm-of-the-mean", "do you average the surprises, or take the surprise of an average?")
+def _(_token_losses, _counted):
+    return -(-_token_losses[_counted]).exp().mean().log()
 
 
 @_in_loss("mean-of-row-means", "nine tokens in one row, one in another: what is every token's weight?")
@@ -1133,6 +1194,10 @@ _mistake(
 
 # m and v
 
+_mistake("m-weighed-by-beta2", "_mean", "m", "do the two weights of m add up to 1?", lambda m, g, b1, b2: b1 * m + (1 - b2) * g)
+_mistake(
+    "v-weighed-by-beta1", "_square", "v", "do the two weights of v add up to 1?", lambda v, g, b1, b2: b2 * v + (1 - b1) * g * g
+)
 _mistake("m-gradient-not-weighed", "_mean", "m", "by what is the new gradient weighed in m?", lambda m, g, b1, b2: b1 * m + g)
 _mistake(
     "m-weights-swapped", "_mean", "m", "which share of m is old, and which is new?", lambda m, g, b1, b2: (1 - b1) * m + b1 * g
@@ -1621,6 +1686,11 @@ def _(step, warmup_steps, total_steps):
     return (step - warmup_steps) / (total_steps - warmup_steps - 1)
 
 
+@_in_rate("cosine-ends-one-late", "_u", "at which step is u 1: at total_steps, or one behind?")
+def _(step, warmup_steps, total_steps):
+    return (step - warmup_steps) / (total_steps - warmup_steps + 1)
+
+
 @_in_rate("cosine-not-halved", "_share", "1 + cos goes from 2 to 0: from where to where must your share go?")
 def _(_u):
     return 1 + math.cos(math.pi * _u)
@@ -1639,6 +1709,11 @@ def _(_u):
 @_in_rate("cosine-without-pi", "_share", "how far does the angle of half a cosine go?")
 def _(_u):
     return (1 + math.cos(_u)) / 2
+
+
+@_in_rate("cosine-in-degrees", "_share", "does your cosine take degrees?")
+def _(_u):
+    return (1 + math.cos(180 * _u)) / 2
 
 
 @_in_rate("cosine-quarter", "_share", "half a cosine, or a quarter of one?")
@@ -1706,6 +1781,11 @@ def _(max_lr):
 )
 def _():
     return False
+
+
+@_in_rate("end-one-early", "_has_ended", "which is the first step with min_lr: total_steps, or the one before?")
+def _(step, total_steps):
+    return step >= total_steps - 1
 
 
 @_in_rate("end-counted-from-the-top", "_has_ended", "do the total_steps include the warm-up?")
@@ -2093,9 +2173,8 @@ def weights(_training):
 
 
 def train_inputs(draw: Draw):
-    single = {"dtype": torch.float32}
-    yield sample("two batches", gradient=False, **_lesson(draw, [(3, 4), (2, 5)], **single), learning_rate=0.1, progress=False)
-    yield sample("one batch", gradient=False, **_lesson(draw, [(2, 4)], **single), learning_rate=0.2, progress=False)
+    yield sample("one batch", gradient=False, **_lesson(draw, [(2, 4)], torch.float32), learning_rate=0.2, progress=False)
+    yield sample("two batches, in float64", gradient=False, **_lesson(draw, [(3, 4), (2, 5)]), learning_rate=0.1, progress=False)
     clipped = {"learning_rate": 0.3, "max_norm": 0.25, "progress": False}
     four, eight = _lesson(draw, [(2, 6), (3, 6), (2, 5), (2, 6)]), _lesson(draw, [(1, 4), (3, 3)] * 4)
     yield sample("decay and clipping, in float64", gradient=False, **four, weight_decay=0.4, **clipped)
@@ -2374,6 +2453,14 @@ _optimising(
     "does the loss fall along the gradient, or against it?",
     lambda p, g, memory, lr, wd: _adamw(p, -g, memory, lr, wd),
 )
+_optimising("train-only-decays", "are the gradients still there when you step?", lambda p, g, memory, lr, wd: p * (1 - lr * wd))
+
+
+@case.fault("train-on-a-copy", at="weights", text="which model is trained: the caller's, or a copy of it?")
+def _(_start):
+    return dict(_start[0])
+
+
 _loop(
     "train-decays-unused",
     "_idle",
@@ -2382,13 +2469,14 @@ _loop(
     lambda p, lr, wd: p * (1 - lr * wd),
 )
 
-_loop(
-    "losses-are-tensors",
-    "_said",
-    "losses",
-    "the loss hangs on the graph of all that made it: what do you keep of it in the list?",
-    lambda losses: [torch.tensor(x) for x in losses],
+
+@case.fault(
+    "losses-are-tensors", at="losses", text="the loss hangs on the graph of all that made it: what do you keep of it in the list?"
 )
+def _(_training):
+    return list(_training[0])
+
+
 _loop(
     "losses-running-mean",
     "_said",

@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import platform
-import sys
 
 from autograder import checkpoints
 from autograder.course import ROOT, ready
@@ -18,8 +17,6 @@ def arguments(parser):
 def run(arguments) -> int:
     complaints = []
     print(f"python        {platform.python_version()} on {platform.system()} {platform.machine()}")
-    if sys.version_info < (3, 11):
-        complaints.append(f"Python is {platform.python_version()}, expected 3.11 or newer: make the environment with a newer one")
     for name in PACKAGES + OPTIONAL:
         try:
             print(f"{name:<14}{importlib.metadata.version(name)}")

@@ -114,7 +114,13 @@ class GPT2(nn.Module):
     `wte.weight` (V,C), `wpe.weight` (n_ctx,C), then for each layer N `h.N.ln_1.weight`, `h.N.ln_1.bias`,
     `h.N.attn.c_attn.weight` and `.bias`, `h.N.attn.c_proj...`, `h.N.ln_2...`, `h.N.mlp.c_fc...`,
     `h.N.mlp.c_proj...`, and at the end `ln_f.weight`, `ln_f.bias`; `lm_head.weight` (V,C) only when untied.
-    The four projections may be stored as (in, out), as released, or as (out, in), as `nn.Linear` does.
+    The four projections may be kept as (in, out), as released, or as (out, in), as `nn.Linear` does: all the same way.
+    A tied model has no output table of its own: the logits come from wte itself.
+
+    Each block, with the functions of modules 03 to 07:
+
+        resid_mid  = resid_pre + attn(ln_1(resid_pre))        resid_post = resid_mid + mlp(ln_2(resid_mid))
+        logits[b,t,v] = sum_c ln_f(resid_post)[b,t,c] wte[v,c]
 
     Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", section 2.3.
     """
@@ -144,7 +150,11 @@ class GPT2(nn.Module):
 
         With a cache (module 09: `append(layer, k, v)` and `length`) the ids stand behind the positions that it
         holds: they take the positions length .. length + T - 1, attend to everything before them, and their keys
-        and values are appended, layer by layer. The logits are those of the T new positions.
+        and values are appended, layer by layer (0-based). The logits are those of the T new positions, the same as
+        in one pass over the whole text.
+
+        By hand: with a cache of length 4, two new ids stand at positions 4 and 5. The first of them attends to
+        positions 0 to 4, the second to 0 to 5.
 
         Raises ValueError when length + T is larger than n_ctx.
         """
@@ -167,6 +177,8 @@ class LoadReport:
     unexpected  entries of the file that the model has no place for
     transposed  weights that were stored (out, in) where the model keeps (in, out), or the reverse: turned and loaded
     wrong_size  weights of another shape, and square ones whose layout cannot be told: not loaded
+
+    A name stands in one list at most, once, and without a prefix. Transposed weights are nothing to worry about.
     """
 
     missing: list[str] = field(default_factory=list)
@@ -214,11 +226,16 @@ def put(model: nn.Module, name: str, tensor: Tensor) -> None:
 
 # END SOLUTION
 def load_state(model: GPT2, state_dict: dict[str, Tensor]) -> LoadReport:
-    """Load what fits into the model, and report what does not. Nothing raises.
+    """Load what fits into the model, and report what does not. Nothing raises, and the state dict stays as it is.
 
     Names may carry a prefix (`transformer.`); `h.N.attn.bias` and `h.N.attn.masked_bias` hold causal masks and are
     ignored. Projections may be stored (in, out) or (out, in): those that are not square tell which, and the square
-    `attn.c_proj.weight` follows them. A tied model accepts `lm_head.weight` when it equals `wte.weight`.
+    `attn.c_proj.weight` follows them. No other tensor is ever turned. A tied model accepts `lm_head.weight` when it
+    equals `wte.weight`; a different one is unexpected. Weights of another precision take on the model's; entries that
+    are no floating-point numbers are unexpected. A parameter that is not loaded keeps its value.
+
+    By hand (C = 2): a file with c_attn.weight of shape (6, 2) in a model that keeps (2, 6) is stored (out, in), so its
+    attn.c_proj.weight [[1, 2], [3, 4]] is loaded as [[1, 3], [2, 4]], and both names stand in `transposed`.
     """
     # BEGIN SOLUTION
     own = dict(model.named_parameters())
@@ -271,9 +288,9 @@ def next_token_probs(
 ) -> Float[Tensor, "*batch V"]:
     """Turn logits into the probabilities to draw the next token from.
 
-    Temperature divides the logits; 0 puts everything on the largest one (greedy). Then `top_k` keeps the k most
-    probable tokens; then `top_p` keeps, of what is left, made to sum to 1 again, the most probable tokens up to
-    and including the one with which their sum reaches p. The result sums to 1.
+    Temperature divides the logits; 0 puts everything on the largest one (greedy), whatever k and p are. Then `top_k`
+    keeps the k most probable tokens; then `top_p` keeps, of what is left, made to sum to 1 again, the most probable
+    tokens up to and including the one with which their sum reaches p. The result sums to 1. None leaves a step out.
 
     By hand: probabilities (0.5, 0.3, 0.15, 0.05) with top_p = 0.6 become (0.625, 0.375, 0, 0).
 
@@ -283,7 +300,10 @@ def next_token_probs(
     # BEGIN SOLUTION
     if temperature == 0:
         return F.one_hot(logits.argmax(dim=-1), logits.shape[-1]).to(logits.dtype)
-    probs, order = F.softmax(logits / temperature, dim=-1).sort(dim=-1, descending=True, stable=True)
+    probs = F.softmax(logits / temperature, dim=-1)
+    if top_k is None and top_p is None:
+        return probs
+    probs, order = probs.sort(dim=-1, descending=True, stable=True)
     if top_k is not None:
         probs = torch.where(torch.arange(probs.shape[-1], device=probs.device) < top_k, probs, 0)
         probs = probs / probs.sum(dim=-1, keepdim=True)
@@ -310,10 +330,17 @@ def generate(
 ) -> Int[Tensor, "B T_out"]:
     """Continue each row of `ids` by up to `max_new_tokens` tokens; the prompt comes first in the result.
 
-    A row that has produced `stop_id` is finished and filled up with it; when all rows are, it ends. Past the
-    context the oldest tokens leave the window and the rest take positions from 0 on, so every step from there is
-    computed anew; nothing leaves the result. With or without a cache the tokens are the same. The model runs in
-    evaluation mode and is left in the mode it was in.
+    Each step draws one token for each row from `next_token_probs` of the logits at the last position, with random
+    numbers from `generator` (PyTorch's own when it is None); temperature 0 takes the largest. With `use_cache` each
+    position goes through the model once while the context lasts, without it all of them do at each step, and no cache
+    is handed over; the tokens are the same. Past the context the oldest tokens leave the window and the last n_ctx
+    take positions from 0 on, so every step from there is computed anew; nothing leaves the result.
+
+    A row that has produced `stop_id` is finished and filled up with it; when all rows are, it ends. A `stop_id` in the
+    prompt finishes nothing. The model runs in evaluation mode and is left in the mode it was in.
+
+    By hand: n_ctx = 4, a prompt of 3 tokens, 3 new ones. The model reads tokens 0-2, then 0-3, then 1-4 (at positions
+    0 to 3). With a cache it reads tokens 0-2, then token 3 alone, then 1-4. The result has 6 tokens.
     """
     # BEGIN SOLUTION
     training, n_ctx = model.training, model.config.n_ctx

@@ -1,5 +1,6 @@
 """Submissions of 01_tokenization: patches on the solution, with what the grader must say of them."""
 
+
 # %% wrong: range without its end
 # expect: bytes_to_unicode fail at characters as range-ends-missing
 def bytes_to_unicode():

@@ -278,14 +278,14 @@ def mask_scores(scores, mask):
 
 
 # %% wrong: ~ on an integer mask
-# expect: mask_scores fail at pattern as fill-nan
+# expect: mask_scores fail at pattern as mask-turns-all-into-nan
 def mask_scores(scores, mask):
     mask = mask.int()
     return scores.masked_fill((~mask).bool(), float("-inf"))
 
 
 # %% wrong: minus infinity times zero
-# expect: mask_scores fail at pattern as fill-nan
+# expect: mask_scores fail at pattern as mask-turns-all-into-nan
 def mask_scores(scores, mask):
     return scores + (~mask).to(scores.dtype) * float("-inf")
 

@@ -854,7 +854,8 @@ def steer(resid, direction, strength, positions=None):
 # %% right: steering by index_add
 def steer(resid, direction, strength, positions=None):
     T = resid.shape[1]
-    at = torch.arange(T, device=resid.device) if positions is None else torch.tensor(positions, dtype=torch.long, device=resid.device)
+    at = list(range(T)) if positions is None else positions
+    at = torch.tensor(at, dtype=torch.long, device=resid.device)
     push = (strength * direction).expand(resid.shape[0], len(at), -1)
     return resid.index_add(1, at % T, push)
 

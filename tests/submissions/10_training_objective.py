@@ -974,7 +974,7 @@ def clip_gradients(grads, max_norm):
 
 
 # %% wrong: gradients never cleared
-# expect: train fail at losses as gradients-never-cleared
+# expect: train fail at weights as gradients-never-cleared
 def train(model, batches, learning_rate, weight_decay=0.0, max_norm=None, progress=True):
     params = list(model.parameters())
     big, small = [p for p in params if p.dim() >= 2], [p for p in params if p.dim() < 2]
@@ -1028,7 +1028,7 @@ def train(model, batches, learning_rate, weight_decay=0.0, max_norm=None, progre
 
 
 # %% wrong: the second group gets no step
-# expect: train fail at losses as train-vectors-not-stepped
+# expect: train fail at weights as train-vectors-not-stepped
 def train(model, batches, learning_rate, weight_decay=0.0, max_norm=None, progress=True):
     params, state, losses = list(model.parameters()), {}, []
     big = [p for p in params if p.dim() >= 2]
@@ -1045,7 +1045,7 @@ def train(model, batches, learning_rate, weight_decay=0.0, max_norm=None, progre
 
 
 # %% wrong: decay by the library's default
-# expect: train fail at losses as train-decay-of-the-library
+# expect: train fail at weights as train-decay-of-the-library
 def train(model, batches, learning_rate, weight_decay=0.0, max_norm=None, progress=True):
     optimiser, losses = torch.optim.AdamW(model.parameters(), lr=learning_rate), []
     for ids in batches:
@@ -1157,7 +1157,7 @@ def train(model, batches, learning_rate, weight_decay=0.0, max_norm=None, progre
 
 
 # %% wrong: a new state in every step
-# expect: train fail at losses as train-forgets-state
+# expect: train fail at weights as train-forgets-state
 def train(model, batches, learning_rate, weight_decay=0.0, max_norm=None, progress=True):
     params, losses = list(model.parameters()), []
     for ids in batches:
@@ -1174,7 +1174,7 @@ def train(model, batches, learning_rate, weight_decay=0.0, max_norm=None, progre
 
 
 # %% wrong: the rate is not the caller's
-# expect: train fail at losses as train-with-fixed-rate
+# expect: train fail at weights as train-with-fixed-rate
 def train(model, batches, learning_rate, weight_decay=0.0, max_norm=None, progress=True):
     optimiser = torch.optim.AdamW(
         [
