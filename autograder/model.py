@@ -2,7 +2,7 @@
 
 It shares no code with `solutions/`, so that the two witness each other. It trains the small checkpoint and records
 activations: `forward(ids, record)` fills the dictionary `record` with every named tensor of the course, in running
-order, such as `h.0.attn.pattern`. A softmax, a mean or a mask written by hand stands nowhere but there.
+order, such as `h.0.attn.pattern` (scores and pattern, which fused attention never shows, are computed only then).
 """
 
 import json

@@ -1,43 +1,25 @@
-"""Find a GPT-2 checkpoint, fetch it where it must be fetched, check it, and read it.
+"""Find a GPT-2 checkpoint, check it, and read it.
 
 `read_checkpoint` is what a learner's `from_pretrained` calls: files, hashes and formats are its business, the model
 is the learner's. Nothing that a file holds is ever run: safetensors is data, and `.bin` is read as tensors only.
+Tensors stay in their file, mapped into memory, until they are used: a file may be larger than the memory.
 """
 
 import json
+import math
 import re
-from dataclasses import dataclass
+import struct
+import zipfile
 from pathlib import Path
 from typing import Any
 
-from autograder.checkpoints import sha256
+from autograder.hub import FILES, RELEASES, Release, WeightsError, fetch, weight_map
 
+__all__ = ["RELEASES", "Release", "WeightsError", "fetch", "find", "read_checkpoint", "read_config", "read_tensors"]
 
-class WeightsError(ValueError):
-    """A checkpoint cannot be found, fetched or read. The message names the file and what was expected of it."""
-
-
-@dataclass(frozen=True)
-class Release:
-    """A released model on the hub, with what is known of its file."""
-
-    repository: str
-    parameters: int
-    bytes: int | None = None
-    sha256: str | None = None
-
-
-# Sizes and hash: the hub's own records of openai-community/gpt2; parameter counts follow from the shapes.
-RELEASES = {
-    "gpt2": Release(
-        "openai-community/gpt2", 124_439_808, 548_105_171, "248dfc3911869ec493c76e65bf2fcf7f615828b0254c12b473182f0f81d3a707"
-    ),
-    "gpt2-medium": Release("openai-community/gpt2-medium", 354_823_168),
-    "gpt2-large": Release("openai-community/gpt2-large", 774_030_080),
-    "gpt2-xl": Release("openai-community/gpt2-xl", 1_557_611_200),
-}
-FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
-HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
+MASKS = (".attn.bias", ".attn.masked_bias")  # no weights: whatever they are stored as is fine
+BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}  # the weights that a GPT-2 can have, by safetensors' names
 
 
 def read_checkpoint(name_or_path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -47,9 +29,17 @@ def read_checkpoint(name_or_path: str | Path) -> tuple[dict[str, Any], dict[str,
     """
     file = find(name_or_path)
     config = read_config(file.parent / "config.json")
+    if not file.name.endswith(".index.json"):
+        return config, read_tensors(file)
     tensors: dict[str, Any] = {}
-    for part in _parts(file):
-        tensors.update(read_tensors(part))
+    names = weight_map(file)
+    for part in sorted(set(names.values())):
+        if not (file.parent / part).is_file():
+            raise WeightsError(f"{file} names {part}, which is not beside it")
+        tensors.update(read_tensors(file.parent / part))
+    for name, part in names.items():
+        if name not in tensors:
+            raise WeightsError(f"{file.parent / part} does not hold {name}, which {file.name} says it does")
     return config, tensors
 
 
@@ -67,52 +57,6 @@ def find(name_or_path: str | Path) -> Path:
     if not HUB_NAME.fullmatch(name):
         raise WeightsError(f"{name!r} is no file, no folder and no name on the hub: expected one of these")
     return fetch(name)
-
-
-def fetch(name: str) -> Path:
-    """Download a model from the hub, or find it in the hub's cache; a download that was broken off goes on where it stopped."""
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
-
-    release = RELEASES.get(name)
-    repository = release.repository if release else name
-    try:
-        hf_hub_download(repository, "config.json")
-        for file in FILES:
-            try:
-                path = Path(hf_hub_download(repository, file))
-                break
-            except LocalEntryNotFoundError:
-                raise
-            except EntryNotFoundError:
-                continue
-        else:
-            raise WeightsError(f"{repository} on the hub holds no weights: expected one of {' '.join(FILES)}")
-        if path.suffix == ".json":
-            for part in set(_weight_map(path).values()):
-                hf_hub_download(repository, part)
-    except RepositoryNotFoundError:
-        raise WeightsError(f"the hub has no model {repository!r}, and there is no such file or folder") from None
-    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
-        raise WeightsError(
-            f"{repository} is not in the cache and cannot be fetched ({type(error).__name__}): without a network, use the small "
-            "model that comes with the course, checkpoints/small"
-        ) from error
-    if release:
-        verify(path, release)
-    return path
-
-
-def verify(path: Path, release: Release) -> None:
-    """Hold a fetched file against what was released. Raises WeightsError with both hashes when it differs."""
-    if release.bytes is None or path.name != "model.safetensors":
-        return
-    size = path.stat().st_size
-    if size != release.bytes:
-        raise WeightsError(f"{path} has {size} bytes, expected {release.bytes}: delete it and fetch it again")
-    found = sha256(path)
-    if found != release.sha256:
-        raise WeightsError(f"{path} has SHA-256 {found}, expected {release.sha256}: delete it and fetch it again")
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -133,14 +77,30 @@ def read_config(path: Path) -> dict[str, Any]:
             raise WeightsError(f"{path}: {key} is {config.get(key)!r}, expected a positive whole number")
     if config["n_embd"] % config["n_head"]:
         raise WeightsError(f"{path}: n_head = {config['n_head']} does not divide n_embd = {config['n_embd']}")
-    if config.get("activation_function", "gelu_new") not in ("gelu_new", "gelu_pytorch_tanh"):
-        raise WeightsError(f"{path}: activation_function is {config['activation_function']!r}, expected 'gelu_new'")
+    # Kinds of GPT-2 that have the same weights and give other logits: taken for the plain one, they would be wrong silently.
+    for key, expected in (
+        ("model_type", ("gpt2",)),
+        ("activation_function", ("gelu_new", "gelu_pytorch_tanh")),
+        ("tie_word_embeddings", (True, False)),
+        ("scale_attn_weights", (True,)),
+        ("scale_attn_by_inverse_layer_idx", (False,)),
+    ):
+        if config.get(key, expected[0]) not in expected:
+            raise WeightsError(f"{path}: {key} is {config[key]!r}, expected {' or '.join(map(repr, expected))}")
+    if type(config["layer_norm_epsilon"]) not in (int, float) or config["layer_norm_epsilon"] < 0:
+        raise WeightsError(f"{path}: layer_norm_epsilon is {config['layer_norm_epsilon']!r}, expected a small number")
     return config
 
 
 def read_tensors(path: Path) -> dict[str, Any]:
-    """The tensors of one file. safetensors stay in the file, mapped into memory, until they are used."""
-    return _read_bin(path) if path.suffix in (".bin", ".pt", ".pth") else _read_safetensors(path)
+    """The tensors of one file, which stay in it, mapped into memory, until they are used."""
+    import torch
+
+    tensors = _read_bin(path) if path.suffix in (".bin", ".pt", ".pth") else _read_safetensors(path)
+    for name, tensor in tensors.items():
+        if tensor.dtype not in (torch.float32, torch.float16, torch.bfloat16, torch.float64) and not name.endswith(MASKS):
+            raise WeightsError(f"{path}: {name} is {str(tensor.dtype)[6:]}, expected float32, float16, bfloat16 or float64")
+    return tensors
 
 
 def _read_safetensors(path: Path) -> dict[str, Any]:
@@ -149,8 +109,35 @@ def _read_safetensors(path: Path) -> dict[str, Any]:
 
     try:
         return load_file(path)
-    except SafetensorError as error:
-        raise WeightsError(f"{path} ({path.stat().st_size} bytes) is not a whole safetensors file: {error}") from None
+    except (SafetensorError, KeyError, TypeError, RuntimeError, ValueError, OverflowError) as error:
+        reason = _damage(path) or error
+        raise WeightsError(f"{path} is not a whole safetensors file: {reason}") from None
+
+
+def _damage(path: Path) -> str:
+    """What is wrong with a safetensors file, with the first tensor that it concerns; empty where that cannot be told.
+
+    The file is 8 bytes with the length of its header, the header (JSON: dtype, shape and place of each tensor), the tensors.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        start = file.read(8)
+        length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
+        if size < 8 + length or len(start) < 8:
+            return f"it ends in its header, after {size:,} bytes"
+        try:
+            entries = {name: entry for name, entry in json.loads(file.read(length)).items() if name != "__metadata__"}
+            for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
+                first, last = entry["data_offsets"]
+                if entry["dtype"] not in BYTES:
+                    return f"{name} has dtype {entry['dtype']}, expected one of {' '.join(BYTES)}"
+                if last - first != math.prod(entry["shape"]) * BYTES[entry["dtype"]]:
+                    return f"{name} of shape {entry['shape']} and dtype {entry['dtype']} has {last - first:,} bytes"
+                if 8 + length + last > size:
+                    return f"it ends inside {name}, after {size:,} bytes"
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return f"its header cannot be read ({type(error).__name__}: {error})"
+    return ""
 
 
 def _read_bin(path: Path) -> dict[str, Any]:
@@ -159,35 +146,18 @@ def _read_bin(path: Path) -> dict[str, Any]:
     import torch
 
     try:
-        tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        # Files from before PyTorch 1.6, the released one among them, are no zip archives and cannot be mapped.
+        tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
     except pickle.UnpicklingError as error:
-        reason = str(error).splitlines()[0]
+        wanted = re.search(r"GLOBAL ([\w.]+)", str(error))
+        reason = f"it calls for {wanted[1]}" if wanted else str(error).strip().splitlines()[-1]
         raise WeightsError(f"{path} holds more than tensors and was refused; nothing in it was run ({reason})") from None
-    except (RuntimeError, OSError, EOFError, ValueError) as error:
-        raise WeightsError(f"{path} is not a whole PyTorch file: {str(error).splitlines()[0]}") from None
-    if not isinstance(tensors, dict) or not all(isinstance(tensor, torch.Tensor) for tensor in tensors.values()):
-        raise WeightsError(f"{path} is no table of tensors by name: expected a state dict")
-    return tensors
-
-
-def _parts(file: Path) -> list[Path]:
-    """The file itself, or the parts that an index names."""
-    if not file.name.endswith(".index.json"):
-        return [file]
-    parts = [file.parent / name for name in sorted(set(_weight_map(file).values()))]
-    for part in parts:
-        if not part.is_file():
-            raise WeightsError(f"{file} names {part.name}, which is not beside it")
-    return parts
-
-
-def _weight_map(index: Path) -> dict[str, str]:
-    try:
-        names = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
-        if not all(Path(name).name == name for name in names.values()):
-            raise WeightsError(f"{index} names a file outside its own folder")
-        return names
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, WeightsError):
-            raise
-        raise WeightsError(f"{index} is no index of a sharded checkpoint: {type(error).__name__}: {error}") from None
+    except (RuntimeError, OSError, EOFError, ValueError, KeyError, AttributeError, TypeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise WeightsError(f"{path} ({path.stat().st_size:,} bytes) is not a whole PyTorch file: {reason}") from None
+    if not isinstance(tensors, dict):
+        raise WeightsError(f"{path} holds a {type(tensors).__name__}, expected a state dict: tensors by name")
+    for name, tensor in tensors.items():
+        if not isinstance(name, str) or not isinstance(tensor, torch.Tensor):
+            raise WeightsError(f"{path} is no state dict: {name!r} is a {type(tensor).__name__}, expected tensors by name")
+    return dict(tensors)

@@ -360,6 +360,11 @@ _reshaped_padding(
     lambda right: right.expand(-1, -1, right.shape[-1], -1),
 )
 _reshaped_padding(
+    "padding-on-both-axes",
+    "has a padding mask a query axis of its own: does it say who may read?",
+    lambda right: right & right.mT,
+)
+_reshaped_padding(
     "padding-true-means-padding", "what does True mean in this course's masks: a real token, or a pad?", lambda right: ~right
 )
 _reshaped_padding(
@@ -587,10 +592,10 @@ def _empty(allowed):
     return ~allowed.any(dim=-1, keepdim=True)
 
 
-def _shares(masked, allowed, dim=-1):
+def _shares(masked, allowed):
     """Softmax, with zeros for a row in which nothing is allowed; no NaN arises, so none can come back in the gradient."""
     empty = _empty(allowed)
-    return F.softmax(masked.masked_fill(empty, 0.0), dim=dim).masked_fill(empty, 0.0)
+    return F.softmax(masked.masked_fill(empty, 0.0), dim=-1).masked_fill(empty, 0.0)
 
 
 @case.step
@@ -1050,6 +1055,26 @@ def _(_triangle, attention_mask):
     return _triangle if attention_mask is None else _triangle & attention_mask
 
 
+@case.fault("padding-mask-without-axes-on-scores", at="mask", tensor="pattern", text=RAW, only=LAYER)
+def _(_triangle, attention_mask, scores):
+    if attention_mask is None:
+        return _triangle
+    scores.masked_fill(~attention_mask, NOTHING)  # raises where the axes do not fit
+    return _triangle & attention_mask
+
+
+@case.fault(
+    "padding-mask-always-given-axes",
+    at="mask",
+    tensor="pattern",
+    text="attention_mask comes in two shapes: how many axes has your mask after the second?",
+)
+def _(_triangle, attention_mask):
+    if attention_mask is not None and attention_mask.dim() == 4:
+        B, H, T, D = range(6)
+    return _triangle if attention_mask is None else _triangle & _keys(attention_mask)
+
+
 @case.fault(
     "padding-mask-on-the-head-axis",
     at="mask",
@@ -1121,6 +1146,14 @@ _spoil(
     only=ATTENTION,
 )
 _spoil(
+    "mask-ignored",
+    "_allowed",
+    "which line of yours keeps a score from counting?",
+    lambda right: torch.ones_like(right),
+    "pattern",
+    only=("masked_attention",),
+)
+_spoil(
     "mask-causal-on-top",
     "_allowed",
     "does this function know of the future, or only of the mask that it is given?",
@@ -1167,7 +1200,7 @@ _spoil(
     "your operation returns new scores: who keeps them?",
     lambda scores: scores,
     "pattern",
-    only=PLAIN,
+    only=("mask_scores",),
 )
 _spoil(
     "mask-inverted",
@@ -1359,9 +1392,12 @@ def _(_masked):
     return raised / raised.sum(-1, keepdim=True).clamp(min=1e-30)
 
 
-_pattern_fault(
-    "softmax-over-queries", "which axis must sum to 1 for one reader?", lambda _masked, _allowed: _shares(_masked, _allowed, -2)
-)
+@case.fault("softmax-over-queries", at="pattern", text="which axis must sum to 1 for one reader?", only=ATTENTION)
+def _(scores, _allowed):
+    empty = _empty(_allowed)
+    return F.softmax(scores.masked_fill(~(_allowed | empty), NOTHING), dim=-2).masked_fill(empty, 0.0)
+
+
 _pattern_fault(
     "softmax-over-queries-unguarded", "which axis must sum to 1 for one reader?", lambda _masked: F.softmax(_masked, dim=-2)
 )

@@ -152,6 +152,9 @@ def log_probs(logits):
     return F.log_softmax(logits, dim=-1)
 
 
+IMPROBABLE = [0.0, -18.42, -20.72, -23.03, -27.63]
+
+
 def log_softmax_inputs(draw: Draw):
     yield sample("a (2, 5, 7) tensor", logits=draw.normal(2, 5, 7))
     yield sample("a vector", logits=draw.normal(6))
@@ -161,6 +164,7 @@ def log_softmax_inputs(draw: Draw):
     yield sample("rows near 0, 130 and -130", logits=rows)
     # Whole numbers that are far apart: the logarithm of the sum is exactly the largest, in any way of computing it.
     yield sample("logits 0 and -200", gradient=False, logits=draw.tensor([[0.0, -200.0, -400.0], [-300.0, -100.0, 0.0]]))
+    yield sample("probabilities of 1e-8 to 1e-12", gradient=False, logits=draw.tensor(IMPROBABLE))
     yield sample("logits of 10,000", gradient=False, logits=draw.tensor([[1e4, 0.0, -1e4], [9000.0, 1e4, 9500.0]]))
 
 
@@ -180,7 +184,7 @@ case.exercise(
     forbidden=("log_softmax", "cross_entropy"),
 )
 
-ALONE = ("log_softmax",)  # in cross_entropy these coincide with a mistake of the loss
+ALONE = ("log_softmax",)  # in cross_entropy these coincide with another mistake
 
 
 def _at_log_probs(id, text, only=()):
@@ -189,11 +193,16 @@ def _at_log_probs(id, text, only=()):
 
 def _floored(size, name):
     @_at_log_probs(
-        f"log-of-softmax-with-{name}",
-        f"is the logarithm of {name} how improbable the token was, or how small your constant is?",
+        f"log-of-softmax-plus-{name}", f"is the logarithm of {name} how improbable the token was, or how small your constant is?"
     )
     def _(logits):
         return torch.log(F.softmax(logits, dim=-1) + size)
+
+    @_at_log_probs(
+        f"log-of-softmax-at-least-{name}", f"is the logarithm of {name} how improbable the token was, or where your floor lies?"
+    )
+    def _(logits):
+        return torch.log(F.softmax(logits, dim=-1).clamp_min(size))
 
 
 for _size, _name in ((1e-12, "1e-12"), (1e-10, "1e-10"), (1e-9, "1e-9"), (1e-8, "1e-8")):
@@ -221,14 +230,14 @@ def _(logits):
     return shifted - shifted.exp().sum(-1, keepdim=True).log()
 
 
-@_at_log_probs("largest-of-absolute-values", "a row around -130: which number is its largest?")
+@_at_log_probs("largest-of-absolute-values", "a row around -130: which number is its largest?", ALONE)
 def _(logits):
     shifted = logits - logits.abs().amax(-1, keepdim=True)
     return shifted - shifted.exp().sum(-1, keepdim=True).log()
 
 
 @_at_log_probs(
-    "smaller-number-subtracted", "which number of a row do you subtract, and what is exp of what is left of the largest?"
+    "smaller-number-subtracted", "which number of a row do you subtract, and what is exp of what is left of the largest?", ALONE
 )
 def _(logits):
     shifted = logits - logits.mean(-1, keepdim=True)
@@ -401,6 +410,8 @@ def cross_entropy_inputs(draw: Draw):
     middle = draw.tensor([[3, 0, 1], [3, 3, 4]])
     yield sample("ignore_index = 3", logits=draw.normal(2, 3, 5), targets=middle, ignore_index=3)
     yield sample("two leading axes and positions", logits=draw.normal(2, 3, 4, 5), targets=draw.integers(0, 5, 2, 3, 4))
+    rare = {"logits": draw.tensor([[IMPROBABLE] * 4]), "targets": draw.tensor([[1, 2, 3, 4]])}
+    yield sample("probabilities of 1e-8 to 1e-12", gradient=False, **rare)
     far = draw.tensor([[[0.0, -200.0, -400.0], [-300.0, -100.0, 0.0]], [[1e4, 0.0, -1e4], [9000.0, 1e4, 9500.0]]])
     yield sample("logits of -200 and 10,000", gradient=False, logits=far, targets=draw.tensor([[1, 2], [0, 2]]))
     yield sample(
@@ -1562,7 +1573,7 @@ def rate_inputs(draw: Draw):
         (26, "behind the end"),
         (40, "far behind the end"),
     ):
-        yield sample(f"step {step} of 25, {place}", step=step, max_lr=3e-3, min_lr=2e-4, warmup_steps=5, total_steps=25)
+        yield sample(f"step {step} of 25, {place}", step=step, max_lr=0.6, min_lr=0.05, warmup_steps=5, total_steps=25)
     for step in (0, 3, 9):
         yield sample(f"step {step} of 8 without warm-up", step=step, max_lr=0.5, min_lr=0.1, warmup_steps=0, total_steps=8)
     for step in (0, 5):

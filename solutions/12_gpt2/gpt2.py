@@ -57,7 +57,7 @@ class Projection(nn.Module):
 
     def __init__(self, n_in: int, n_out: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(n_in, n_out).normal_(std=0.02))
+        self.weight = nn.Parameter(torch.empty(n_in, n_out))
         self.bias = nn.Parameter(torch.zeros(n_out))
 
 
@@ -102,9 +102,18 @@ class Block(nn.Module):
 
 
 class Table(nn.Module):
-    def __init__(self, n_rows: int, n_embd: int, std: float) -> None:
+    def __init__(self, n_rows: int, n_embd: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(n_rows, n_embd).normal_(std=std))
+        self.weight = nn.Parameter(torch.empty(n_rows, n_embd))
+
+
+def initialise(model: nn.Module) -> None:
+    """Draw the matrices of a new model. On device "meta" there is no memory to fill, and trying to costs a second."""
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 2 and not parameter.is_meta:
+            std = 0.01 if name == "wpe.weight" else 0.02
+            writes = name.endswith("c_proj.weight")
+            nn.init.normal_(parameter, std=std / (2 * model.config.n_layer) ** 0.5 if writes else std)
 
 
 # END SOLUTION
@@ -134,15 +143,13 @@ class GPT2(nn.Module):
         # BEGIN SOLUTION
         super().__init__()
         self.config = config
-        self.wte = Table(config.vocab_size, config.n_embd, 0.02)
-        self.wpe = Table(config.n_ctx, config.n_embd, 0.01)
+        self.wte = Table(config.vocab_size, config.n_embd)
+        self.wpe = Table(config.n_ctx, config.n_embd)
         self.h = nn.ModuleList(Block(config) for _ in range(config.n_layer))
         self.ln_f = Norm(config)
         if not config.tied:
-            self.lm_head = Table(config.vocab_size, config.n_embd, 0.02)
-        for block in self.h:
-            for writer in (block.attn.c_proj, block.mlp.c_proj):
-                nn.init.normal_(writer.weight, std=0.02 / (2 * config.n_layer) ** 0.5)
+            self.lm_head = Table(config.vocab_size, config.n_embd)
+        initialise(self)
         # END SOLUTION
 
     def forward(self, ids: Int[Tensor, "B T"], cache: KVCache | None = None) -> Float[Tensor, "B T V"]:

@@ -94,14 +94,14 @@ def log_softmax(logits):
 
 
 # %% wrong: log of softmax with a little added
-# expect: log_softmax fail at log_probs as log-of-softmax-with-1e-9
+# expect: log_softmax fail at log_probs as log-of-softmax-plus-1e-9
 def log_softmax(logits):
     e = torch.exp(logits - logits.max(-1, keepdim=True).values)
     return torch.log(e / e.sum(-1, keepdim=True) + 1e-9)
 
 
 # %% wrong: log of softmax clamped
-# expect: log_softmax fail at log_probs as log-of-softmax-with-1e-12
+# expect: log_softmax fail at log_probs as log-of-softmax-at-least-1e-12
 def log_softmax(logits):
     return torch.log(torch.softmax(logits, -1).clamp(min=1e-12))
 
