@@ -211,7 +211,8 @@ def cross_entropy(logits, targets, ignore_index=-100):
     if (targets == ignore_index).all():
         raise ValueError("nothing to average")
     x = logits.reshape(logits.shape[0], logits.shape[-1], -1)
-    return nn.functional.nll_loss(x - x.logsumexp(1, keepdim=True), targets.reshape(logits.shape[0], -1), ignore_index=ignore_index)
+    rows = targets.reshape(logits.shape[0], -1)
+    return nn.functional.nll_loss(x - x.logsumexp(1, keepdim=True), rows, ignore_index=ignore_index)
 
 
 # %% wrong: class axis by view, log-probabilities
@@ -1414,6 +1415,21 @@ def adamw_step(params, grads, state, lr, betas=(0.9, 0.999), eps=1e-8, weight_de
             state[i] = (t, m, v)
             new = p.double() * (1 - lr * weight_decay) - lr * (m / (1 - betas[0] ** t)) / ((v / (1 - betas[1] ** t)).sqrt() + eps)
             p.copy_(new.to(p.dtype))
+
+
+# %% right: moments in float32 whatever the parameter has
+def adamw_step(params, grads, state, lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0):
+    for i, (p, g) in enumerate(zip(params, grads)):
+        if g is None:
+            continue
+        if i not in state:
+            state[i] = [0, torch.zeros(p.shape, device=p.device), torch.zeros(p.shape, device=p.device)]
+        state[i][0] += 1
+        t, m, v = state[i]
+        m.mul_(betas[0]).add_(g, alpha=1 - betas[0])
+        v.mul_(betas[1]).add_(g**2, alpha=1 - betas[1])
+        update = (m / (1 - betas[0] ** t)) / ((v / (1 - betas[1] ** t)).sqrt() + eps)
+        p.data.mul_(1 - lr * weight_decay).sub_(lr * update)
 
 
 # %% right: schedule with u clamped
