@@ -130,7 +130,9 @@ class Search:
         if seen.outcome.status != "error" or problem is None:
             return False
         if seen.sample.refused:  # any message will do, but the contract's kind of exception is not any other
-            return isinstance(cause, seen.sample.raises) == isinstance(seen.outcome.exception, seen.sample.raises)
+            if isinstance(cause, seen.sample.raises):
+                return isinstance(seen.outcome.exception, seen.sample.raises)
+            return type(cause).__name__ == problem.type
         if problem.type != type(cause).__name__:
             return False
         return problem.message == str(cause) or (str(cause) == ANY and (problem.code or "").startswith(("raise", "assert")))

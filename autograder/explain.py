@@ -62,7 +62,9 @@ class Explainer:
     def _refusal(self, failure: Failure) -> None:
         wanted = " or ".join(kind.__name__ for kind in failure.seen.sample.raises)
         self.result.message = f"{failure.seen.outcome.problem} on {failure.seen.sample.label}: expected {wanted}"
-        self._name(self._search(refused=True))
+        meant = (failure.seen.outcome.problem.code or "").startswith(("raise", "assert"))  # refused, by the wrong exception
+        if meant or not self._name(self._search(refused=True)):
+            self.result.mistakes = [general.OTHER_EXCEPTION]
         self.result.points = self.exercise.points // 2
 
     def _gradient(self, failure: Failure) -> None:
@@ -167,15 +169,17 @@ class Explainer:
                 differences[name] = compare(self._yours(failure, name), expected[name], self.exercise.tolerance)
         right = {name for name, difference in differences.items() if difference is None}
         matched, first = locate(self.case, self.exercise, recording, expected, right)
+        wrong = [name for name, difference in differences.items() if difference]
+        matched = [name for name in matched if name not in wrong]
+        first = next((name for name in self.exercise.shown if name == first or name in wrong), None)
         if self.result.first_difference is None and first:
             self.result.matched = self._inputs(failure.seen) + matched
             self.result.first_difference = first
             self.result.shape = self._shape(first, expected.get(first))
-            wrong = next((name for name, difference in differences.items() if difference), None)
             if wrong:
-                named = f"{wrong} " if len(self.exercise.returns) > 1 or first != wrong else ""
-                self.result.at = named + _entry(differences[wrong])
-        return [name for name in matched if not differences.get(name)]
+                named = f"{wrong[0]} " if len(self.exercise.returns) > 1 or first != wrong[0] else ""
+                self.result.at = named + _entry(differences[wrong[0]])
+        return matched
 
     def _expected(self, failure: Failure) -> dict[str, Any]:
         return Evaluator(self.case, self.exercise, failure.seen.sample.inputs).shown()
@@ -221,7 +225,7 @@ class Explainer:
         if not is_tensor(expected):
             return None
         axes, sizes = self.case.axes.get(name, "").split(), tuple(expected.shape)
-        return f"({', '.join(axes)}) = {sizes}" if len(axes) == len(sizes) else f"{sizes}"
+        return f"({', '.join(axes)}) = {sizes}" if axes and len(axes) == len(sizes) else f"{sizes}"
 
 
 def _mistake(fault: Fault) -> Mistake:

@@ -37,7 +37,7 @@ RELEASES = {
     "gpt2-xl": Release("openai-community/gpt2-xl", 1_557_611_200),
 }
 FILES = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
-OFFLINE = 'without a network, take the small model that comes with the course: "checkpoints/small"'
+OFFLINE = "without a network, take the small model that comes with the course: checkpoints/small (course generate --model small)"
 
 
 def fetch(name: str) -> Path:
@@ -73,6 +73,7 @@ def download(name: str) -> Path:
     from huggingface_hub.errors import EntryNotFoundError, HFValidationError, LocalEntryNotFoundError, RepositoryNotFoundError
 
     repository = RELEASES[name].repository if name in RELEASES else name
+    nothing = "" if name in RELEASES else f"{name!r} is no file and no folder here; "
     try:
         offline = _unreachable(repository)
         get = _cached if offline else _remote
@@ -90,9 +91,9 @@ def download(name: str) -> Path:
                 get(repository, part)
         return path
     except (RepositoryNotFoundError, HFValidationError):
-        raise WeightsError(f"{name!r} is no file and no folder here, and the hub has no such model") from None
+        raise WeightsError(f"{nothing}the hub has no model {repository}, or none that is open to you") from None
     except LocalEntryNotFoundError:
-        raise WeightsError(f"{name!r} is no file and no folder here, is not in the cache, and {offline}: {OFFLINE}") from None
+        raise WeightsError(f"{nothing}{repository} is not in the cache, and {offline}: {OFFLINE}") from None
     except EntryNotFoundError:
         raise WeightsError(f"{repository} on the hub holds no config.json: expected a GPT-2") from None
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from autograder.result import Mistake, Result
 
+MOST_LINES = 8
 LEFT = 18  # width of the left column
 
 
@@ -27,11 +28,10 @@ def text(result: Result) -> str:
         lines.append(
             _row("same as", " or ".join(" + ".join(mistake.id for mistake in group) for group in result.alternatives[:3]))
         )
-    room = 7 - len(lines)
-    lines += [
-        _row("true of yours" if not index else "", fact)
-        for index, fact in enumerate((result.facts + _rests(result))[: max(room, 0)])
+    notes = [_row("true of yours" if fact == result.facts[0] else "", fact) for fact in result.facts] + [
+        _row("", note) for note in _rests(result)
     ]
+    lines += notes[: max(MOST_LINES - 1 - len(lines), 0)]
     lines.append(_row("look at", _place(result)))
     return "\n".join(lines)
 

@@ -9,6 +9,7 @@ import json
 import math
 import re
 import struct
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -50,9 +51,10 @@ def find(name_or_path: str | Path) -> Path:
         return path
     if path.is_dir():
         found = [path / name for name in FILES if (path / name).is_file()]
-        if not found:
+        if found:
+            return found[0]
+        if str(path) not in RELEASES:  # a folder that happens to be called gpt2 does not hide the model of that name
             raise WeightsError(f"{path} holds no weights: expected one of {' '.join(FILES)}")
-        return found[0]
     name = str(name_or_path)
     if not HUB_NAME.fullmatch(name):
         raise WeightsError(f"{name!r} is no file, no folder and no name on the hub: expected one of these")
@@ -129,9 +131,9 @@ def _damage(path: Path) -> str:
             entries = {name: entry for name, entry in json.loads(file.read(length)).items() if name != "__metadata__"}
             for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
                 first, last = entry["data_offsets"]
-                if entry["dtype"] not in BYTES:
+                if entry["dtype"] not in BYTES and not name.endswith(MASKS):
                     return f"{name} has dtype {entry['dtype']}, expected one of {' '.join(BYTES)}"
-                if last - first != math.prod(entry["shape"]) * BYTES[entry["dtype"]]:
+                if entry["dtype"] in BYTES and last - first != math.prod(entry["shape"]) * BYTES[entry["dtype"]]:
                     return f"{name} of shape {entry['shape']} and dtype {entry['dtype']} has {last - first:,} bytes"
                 if 8 + length + last > size:
                     return f"it ends inside {name}, after {size:,} bytes"
@@ -146,18 +148,26 @@ def _read_bin(path: Path) -> dict[str, Any]:
     import torch
 
     try:
-        # Files from before PyTorch 1.6, the released one among them, are no zip archives and cannot be mapped.
-        tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is wrong with the file is said once, below
+            # Files from before PyTorch 1.6, the released one among them, are no zip archives and cannot be mapped.
+            tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
     except pickle.UnpicklingError as error:
-        wanted = re.search(r"GLOBAL ([\w.]+)", str(error))
-        reason = f"it calls for {wanted[1]}" if wanted else str(error).strip().splitlines()[-1]
-        raise WeightsError(f"{path} holds more than tensors and was refused; nothing in it was run ({reason})") from None
-    except (RuntimeError, OSError, EOFError, ValueError, KeyError, AttributeError, TypeError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise WeightsError(f"{path} ({path.stat().st_size:,} bytes) is not a whole PyTorch file: {reason}") from None
+        wanted = re.search(r"GLOBAL ([\w.]+) (was|whose)", str(error))
+        reason = f"it calls for {wanted[1]}" if wanted else _first_words(error.__context__ or error)
+        raise WeightsError(f"{path} cannot be read as tensors alone and was refused; nothing in it was run ({reason})") from None
+    except (RuntimeError, OSError, EOFError, ValueError, LookupError, AttributeError, TypeError) as error:
+        size = path.stat().st_size
+        raise WeightsError(f"{path} ({size:,} bytes) is not a whole PyTorch file: {_first_words(error)}") from None
     if not isinstance(tensors, dict):
         raise WeightsError(f"{path} holds a {type(tensors).__name__}, expected a state dict: tensors by name")
     for name, tensor in tensors.items():
         if not isinstance(name, str) or not isinstance(tensor, torch.Tensor):
             raise WeightsError(f"{path} is no state dict: {name!r} is a {type(tensor).__name__}, expected tensors by name")
     return dict(tensors)
+
+
+def _first_words(error: BaseException) -> str:
+    """The kind of error and its first sentence, without what a damaged file has put into it."""
+    sentence = str(error).strip().partition("\n")[0].partition(". ")[0]
+    return f"{type(error).__name__}: {''.join(filter(str.isprintable, sentence))[:100]}"

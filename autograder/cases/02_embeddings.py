@@ -202,6 +202,17 @@ _spoil(
 )
 _spoil("token-table-cut-off", "tok_emb", "does wte get a gradient through your lookup?", lambda right: right.detach())
 
+_spoil("tokens-normalised", "tok_emb", "is there a norm in the formula?", lambda right: F.layer_norm(right, right.shape[-1:]))
+_spoil("tokens-width-first", "tok_emb", "which axis comes last?", lambda right: right.movedim(-1, 0))
+_spoil("tokens-multiplied-by-width", "tok_emb", "are the rows scaled in GPT-2?", lambda right: right * right.shape[-1])
+_spoil(
+    "tokens-shifted-by-offset",
+    "tok_emb",
+    "the offset counts positions: what has it to do with the ids?",
+    lambda ids, wte, offset: wte[ids + offset],
+    only=("embed",),
+)
+
 # The rows of the positions. `_checked` refuses as the right function does; what is asked for beyond the table is clamped.
 
 
@@ -317,7 +328,7 @@ def _(n_positions, wpe, offset):
 
 
 @case.fault(
-    "table-end-left-to-indexing",
+    "table-end-left-to-others",
     at="pos_emb",
     text="an index past the end raises what it likes, and on a GPU where it likes: who checks before?",
 )
@@ -365,6 +376,13 @@ def _(n_positions, wpe, offset):
     if offset + n_positions > wpe.shape[1]:
         raise ValueError(ANY)
     return wpe[offset : offset + n_positions]
+
+
+@case.fault("positions-offset-defaults-to-one", at="pos_emb", text="how many positions are behind a fresh text?")
+def _(n_positions, wpe, offset):
+    if (offset or 1) + n_positions > len(wpe):
+        raise ValueError(ANY)
+    return _rows(wpe, offset or 1, n_positions)
 
 
 # The sum of the two.
@@ -432,6 +450,13 @@ _spoil(
 )
 _spoil(
     "sum-normalised", "resid_pre", "is there a norm before the first block?", lambda right: F.layer_norm(right, right.shape[-1:])
+)
+
+_spoil(
+    "positions-averaged-over-the-text",
+    "resid_pre",
+    "do two positions of one text have the same row?",
+    lambda tok_emb, pos_emb: tok_emb + pos_emb.mean(0),
 )
 
 # ---------------------------------------------------------------- unembed
@@ -515,6 +540,15 @@ _spoil(
     lambda x, wte: x @ wte.detach().mT,
 )
 _spoil("state-cut-off", "logits", "does the gradient reach the state?", lambda x, wte: x.detach() @ wte.mT)
+
+_spoil(
+    "logits-from-state-of-length-one",
+    "logits",
+    "does the length of the state count?",
+    lambda x, wte: F.normalize(x, dim=-1) @ wte.mT,
+)
+_spoil("logits-centred", "logits", "does the formula subtract a mean?", lambda right: right - right.mean(-1, keepdim=True))
+_spoil("logits-of-the-average-position", "logits", "does each position get scores of its own?", lambda right: right.mean(1))
 
 # ---------------------------------------------------------------- sinusoidal_positions
 
@@ -829,16 +863,13 @@ _cosine_fault(
     "has each vector its own length, or do they all share one?",
     lambda a, b: (a * b).sum(-1) / (torch.linalg.vector_norm(a) * torch.linalg.vector_norm(b)),
 )
+_cosine_fault("cosine-over-first-axis", "along which axis do the channels lie?", lambda a, b: F.cosine_similarity(a, b, dim=0))
+_cosine_fault("cosine-over-axis-1", "along which axis do the channels lie?", lambda a, b: F.cosine_similarity(a, b))
 _cosine_fault(
-    "cosine-over-first-axis", "along which axis do the channels lie?", lambda a, b: (_along(a, 0) * _along(b, 0)).sum(0)
+    "cosine-of-every-pair",
+    "one number for each pair that broadcasting makes, or for every row with every row?",
+    lambda a, b: _unit(a) @ _unit(b).permute(*reversed(range(b.dim()))),
 )
-
-
-def _along(x, dim):
-    length = torch.linalg.vector_norm(x, dim=dim, keepdim=True)
-    return x / torch.where(length > 0, length, 1)
-
-
 _cosine_fault("cosine-over-everything", "one number for each pair, or one for all?", lambda right: (right / right.numel()).sum())
 _cosine_fault("cosine-summed-over-everything", "one number for each pair, or one for all?", lambda right: right.sum())
 _cosine_fault("cosine-axis-kept", "does the last axis stay?", lambda right: right.unsqueeze(-1))
@@ -1041,7 +1072,7 @@ _nearness_fault("nearest-by-absolute-cosine", "is the opposite direction near?",
 _nearness_fault(
     "nearest-by-squared-lengths",
     "is |a| the sum of squares, or its root?",
-    lambda vector, wte: wte @ vector / wte.square().sum(-1).clamp(min=1e-30),
+    lambda vector, wte: wte @ vector / wte.square().sum(-1),
 )
 
 
@@ -1153,6 +1184,7 @@ STEP = "which step leads from a to b, and from where do you take it?"
 _target("analogy-step-backwards", STEP, lambda a, b, c, wte: wte[a] - wte[b] + wte[c])
 _target("analogy-starts-at-b-from-c", STEP, lambda a, b, c, wte: wte[b] - wte[c] + wte[a])
 _target("analogy-c-subtracted", STEP, lambda a, b, c, wte: wte[b] - wte[a] - wte[c])
+_target("analogy-b-subtracted", STEP, lambda a, b, c, wte: wte[c] - wte[a] - wte[b])
 _target("analogy-without-start", "from where do you take the step?", lambda a, b, wte: wte[b] - wte[a])
 _target("analogy-without-step", "which step do you take from c?", lambda c, wte: wte[c])
 _target("analogy-nothing-subtracted", STEP, lambda a, b, c, wte: wte[a] + wte[b] + wte[c])

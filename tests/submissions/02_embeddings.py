@@ -107,9 +107,16 @@ def embed_positions(n_positions, wpe, offset=0):
 
 
 # %% wrong: past the end, an index error
-# expect: embed_positions fail as table-end-left-to-indexing
+# expect: embed_positions fail as table-end-left-to-others
 def embed_positions(n_positions, wpe, offset=0):
     return torch.nn.functional.embedding(torch.arange(offset, offset + n_positions), wpe)
+
+
+# %% wrong: past the end, an assertion
+# expect: embed_positions fail as refused-by-another-exception
+def embed_positions(n_positions, wpe, offset=0):
+    assert offset + n_positions <= len(wpe), "the table ends"
+    return wpe[offset : offset + n_positions]
 
 
 # %% wrong: the offset does not count

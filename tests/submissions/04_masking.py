@@ -784,6 +784,90 @@ def causal_self_attention(x, c_attn_w, c_attn_b, c_proj_w, c_proj_b, n_head, att
     return merge_heads(masked_attention(q, k, v, mask)) @ c_proj_w
 
 
+# %% wrong: the mask is not used
+# expect: masked_attention fail at pattern as mask-ignored
+def masked_attention(q, k, v, mask):
+    return softmax(attention_scores(q, k)) @ v
+
+
+# %% wrong: softmax over the queries, empty rows looked after
+# expect: masked_attention fail at pattern as softmax-over-queries
+def masked_attention(q, k, v, mask):
+    empty = ~mask.any(-1, keepdim=True)
+    pattern = softmax(mask_scores(attention_scores(q, k), mask | empty), dim=2)
+    return (pattern @ v).masked_fill(empty, 0.0)
+
+
+# %% wrong: an empty row reads the mean of the values
+# expect: masked_attention fail at pattern as empty-row-uniform
+def masked_attention(q, k, v, mask):
+    empty = ~mask.any(-1, keepdim=True)
+    z = softmax(mask_scores(attention_scores(q, k), mask | empty), -1) @ v
+    return torch.where(empty, v.mean(2, keepdim=True), z)
+
+
+# %% wrong: a trace of weight for every key
+# expect: masked_attention fail at z as ?
+def masked_attention(q, k, v, mask):
+    empty = ~mask.any(-1, keepdim=True)
+    pattern = softmax(mask_scores(attention_scores(q, k), mask | empty), -1).clamp(min=1e-9)
+    return (pattern @ v).masked_fill(empty, 0.0)
+
+
+# %% wrong: padding on both axes
+# expect: padding_mask fail at padding as padding-on-both-axes
+def padding_mask(lengths, n_key, side="right"):
+    if side not in ("right", "left") or int(lengths.max()) > n_key:
+        raise ValueError("cannot do that")
+    j, n = torch.arange(n_key, device=lengths.device), lengths.view(-1, 1, 1, 1)
+    real = j < n if side == "right" else j >= n_key - n
+    return real & real.transpose(-1, -2)
+
+
+# %% wrong: two more axes, whatever the shape
+# expect: causal_self_attention error at pattern as padding-mask-always-given-axes
+def causal_self_attention(x, c_attn_w, c_attn_b, c_proj_w, c_proj_b, n_head, attention_mask=None):
+    mask = causal_mask(x.shape[1], device=x.device)
+    if attention_mask is not None:
+        mask = mask & attention_mask[:, None, None, :]
+    q, k, v = (split_heads(part, n_head) for part in (x @ c_attn_w + c_attn_b).chunk(3, dim=-1))
+    return merge_heads(masked_attention(q, k, v, mask)) @ c_proj_w + c_proj_b
+
+
+# %% wrong: (B,T) mask filled into the scores
+# expect: causal_self_attention error at pattern as padding-mask-without-axes-on-scores + empty-row-not-handled
+def causal_self_attention(x, c_attn_w, c_attn_b, c_proj_w, c_proj_b, n_head, attention_mask=None):
+    q, k, v = (split_heads(part, n_head) for part in (x @ c_attn_w + c_attn_b).chunk(3, dim=-1))
+    scores = mask_scores(attention_scores(q, k), causal_mask(x.shape[1], device=x.device))
+    if attention_mask is not None:
+        scores = scores.masked_fill(~attention_mask, float("-inf"))
+    return merge_heads(softmax(scores, -1) @ v) @ c_proj_w + c_proj_b
+
+
+# %% right: by logsumexp
+def masked_attention(q, k, v, mask):
+    scores = mask_scores(attention_scores(q, k), mask)
+    total = torch.logsumexp(scores, -1, keepdim=True)
+    total = torch.where(mask.any(-1, keepdim=True), total, torch.zeros_like(total))
+    return torch.exp(scores - total) @ v
+
+
+# %% right: one key after the other
+def masked_attention(q, k, v, mask):
+    mask, scores = mask.expand(*q.shape[:3], k.shape[2]), attention_scores(q, k)
+    highest = torch.full_like(scores[..., 0], -1e30)
+    total, z = torch.zeros_like(highest), torch.zeros(*q.shape[:3], v.shape[-1], dtype=q.dtype, device=q.device)
+    for j in range(k.shape[2]):
+        may = mask[..., j]
+        new = torch.where(may, torch.maximum(highest, scores[..., j]), highest)
+        weight = torch.where(may, torch.exp(torch.where(may, scores[..., j] - new, 0.0)), 0.0)
+        shrink = torch.exp(highest - new)
+        total = total * shrink + weight
+        z = z * shrink[..., None] + weight[..., None] * v[:, :, None, j]
+        highest = new
+    return z / torch.where(total > 0, total, 1.0)[..., None]
+
+
 # %% right: where, and a finite fill
 def mask_scores(scores, mask):
     return torch.where(mask, scores, torch.tensor(-1e4, dtype=scores.dtype, device=scores.device))

@@ -230,7 +230,7 @@ def grouped_query_attention(q, k, v, mask=None):
 
 
 # %% wrong: checked by assert
-# expect: grouped_query_attention fail as division-not-checked
+# expect: grouped_query_attention fail as refused-by-another-exception
 def grouped_query_attention(q, k, v, mask=None):
     assert q.shape[1] % k.shape[1] == 0, "H must be divisible by Hkv"
     n_rep = q.shape[1] // k.shape[1]
