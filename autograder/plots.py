@@ -83,7 +83,7 @@ def attention_figure(*sentences: View, head: int = 0, query: int = -1, title: st
     """Draw one head's pattern and, below, how one query arrives at what it reads; a second sentence stands beside the first.
 
     From top to bottom: pattern, raw scores, masked scores, weights, blended values (each value times its weight, and their
-    sum z). What a view does not hold is left out. Words in which two sentences of equal length differ are marked.
+    sum z). What a view does not hold is left out. Where two sentences differ in three words or fewer, these are marked.
     """
     if not 1 <= len(sentences) <= 2:
         raise ValueError(f"{len(sentences)} sentences: expected one or two views")
@@ -225,7 +225,7 @@ class _Strip:
         axes.axhline(0, color="black", linewidth=0.5)
         for key in self.keys[~allowed]:
             axes.axvspan(key - 0.5, key + 0.5, facecolor=MASKED, edgecolor="none")
-            axes.text(key, 0.5, "-∞", ha="center", va="center", fontsize=7, transform=axes.get_xaxis_transform())
+            axes.text(key, 0.85, "\N{MINUS SIGN}∞", ha="center", va="center", fontsize=7, transform=axes.get_xaxis_transform())
 
     def _weights(self, axes: Axes) -> None:
         weights = self._row(self.view.pattern)
@@ -299,7 +299,8 @@ def _different(sentences: tuple[View, ...]) -> list[int]:
     texts = [view.tokens for view in sentences]
     if len(texts) < 2 or len(texts[0]) != len(texts[1]):
         return []
-    return [place for place, (one, other) in enumerate(zip(*texts, strict=True)) if one != other]
+    places = [place for place, (one, other) in enumerate(zip(*texts, strict=True)) if one != other]
+    return places if len(places) <= 3 else []
 
 
 def _array(value: Any) -> np.ndarray:

@@ -43,7 +43,7 @@ def test_every_step_of_a_query_is_drawn():
     assert np.array_equal(panel(figure, "pattern").images[0].get_array(), seen.pattern[1])
     assert heights(panel(figure, "raw scores")) == pytest.approx(seen.scores[1, 0])
     assert heights(panel(figure, "masked scores")) == pytest.approx(seen.scores[1, 0, :3])
-    assert [text.get_text() for text in panel(figure, "masked scores").texts] == ["-∞", "-∞"]
+    assert [text.get_text() for text in panel(figure, "masked scores").texts] == ["\N{MINUS SIGN}∞"] * 2
     assert heights(panel(figure, "weights")) == pytest.approx(seen.pattern[1, 0])
     blended = panel(figure, "blended values").images[0].get_array().data
     assert blended[:, -1] == pytest.approx((seen.pattern @ seen.v)[1, 0])

@@ -38,6 +38,7 @@ def table(axes, values, digits, title, unit):
     axes.set(xlabel="head", ylabel="layer", title=title, xticks=range(H), yticks=range(L))
     axes.figure.colorbar(drawn, ax=axes, label=unit)
 
+
 # %% [markdown]
 # ## A dictionary with a slope
 #
@@ -154,7 +155,7 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(7.8, 3), layout="constrained
 table(left, spread, 1, "standard deviation of the scores", "no unit; the argument says 1")
 right.plot(factors, losses, "o-", color="#3b6ea5")
 right.annotate("as trained", (1, losses[4]), (1, losses[4] + 1), arrowprops={"arrowstyle": "-"}, ha="center")
-right.annotate("not divided", (factors[-1], losses[-1]), (1.3, losses[-1]), arrowprops={"arrowstyle": "-"}, ha="center", va="center")
+right.annotate("not divided", (factors[-1], losses[-1]), (1, losses[-1]), arrowprops={"arrowstyle": "-"}, va="center")
 right.set_xscale("log", base=2)
 right.set_xticks([1 / 8, 1 / 4, 1 / 2, 1, 2, 4], ["1/8", "1/4", "1/2", "1", "2", "4"])
 right.set(xlabel="factor on all scores (no unit)", ylabel="loss (nats a token)", title="loss on held-out text", ylim=(None, 5.8))

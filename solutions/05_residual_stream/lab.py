@@ -8,8 +8,8 @@
 # itself. Every measurement uses the functions of `residual_stream.py`: yours where the file is written.
 #
 # **The text.** The help texts of four topics were held out of the training (`checkpoints/corpus.py` chooses them). They are
-# cut into windows of 256 tokens. The loss is the mean over all tokens, in nats; a model that knows nothing has
-# ln 1,257 = 7.14. Python versions differ a little in these texts: the figures in this notebook's prose are from Python 3.11.
+# cut into windows of 256 tokens. The loss is the mean over all tokens, in nats; a model that knows nothing has ln 1,257 =
+# 7.14. Python versions differ a little in these texts: the figures in this notebook's prose are from Python 3.11.
 #
 # Before each measurement stands a cell with dots. Put your guess there and run it; then run the measurement.
 
@@ -70,9 +70,10 @@ print(f"largest difference between these logits and the model's own: {(logits - 
 # %% [markdown]
 # ## 1. Delete a block
 #
-# `run_stream(..., skip=[l])` leaves block l out: its two writes are missing, and the blocks behind it read a stream that they
-# have never met in training. As a contrast you also delete the *other* thing: keep the block's writes and cut the straight
-# path around it, so that the state becomes `block(state) - state`. Without the `+`, that is what a network would be.
+# `run_stream(..., skip=[l])` leaves block l out: its two writes are missing, and the blocks behind it read a stream that
+# they have never met in training. As a contrast you also delete the *other* thing: keep the block's writes and cut the
+# straight path around it, so that the state becomes `block(state) - state`. Without the `+`, that is what a network would
+# be.
 
 # %%
 lab.predict("loss without block 2", ...)
@@ -120,20 +121,21 @@ print(f"block 0 without its attention: {cost(0, [lambda r: r + first.mlp(first.l
 print(f"block 0 without its MLP:       {cost(0, [lambda r: r + first.attn(first.ln_1(r)), *blocks[1:]]):+.2f}")
 
 # %% [markdown]
-# Measured with Python 3.11: without block 1, 2, 3 or 4 the loss goes from 2.96 to about 3.3, a tenth more. Cutting the path around
-# one of them costs ten times as much, about 2.6 to 4.2 nats. So the sum carries the model, and most blocks are corrections to it.
+# Measured with Python 3.11: without block 1, 2, 3 or 4 the loss goes from 2.96 to between 3.23 and 3.36. Cutting the path
+# around one of them costs about ten times as much, 2.6 to 4.2 nats. The sum carries the model, and these blocks correct it.
 #
-# Block 0 is the exception, and in both directions. Without it the loss is 8.97, worse than knowing nothing, and nearly all of that
-# is its MLP (5.88 of 6.02). Cutting the path around block 0 costs 0.02: what leaves block 0 hardly needs the embedding. The blocks
-# behind it read what block 0 made of the embedding, and without it they read something they have never seen.
+# Block 0 is the exception, and in both directions. Without it the loss is 8.97, worse than knowing nothing, and nearly all
+# of that is its MLP (5.88 of 6.02). Cutting the path around block 0 costs 0.02: what leaves block 0 hardly needs the
+# embedding. The blocks behind it read what block 0 made of the embedding, and without it they read something they have
+# never seen.
 #
-# Two blocks at once never cost less than the two apart add up to, and neighbours cost more: 1.06 against 0.71 for blocks 2 and 3.
-# A block that can be spared is spared while the others are there.
+# Two of the blocks 1 to 4 at once cost as much as the two apart add up to (2 and 4: 0.71 either way) or more, and
+# neighbours cost most: 1.06 against 0.71 for blocks 2 and 3. A block can be spared *while the others are there*.
 #
 # ## 2. Stop half way: the logit lens
 #
-# `logit_lens` reads every state as if it were the last. `wte` is the table that the text came in through, and it is also the
-# table that is read at the end: what will the embedding, entry 0, name? You read once with the final norm and once
+# `logit_lens` reads every state as if it were the last. `wte` is the table that the text came in through, and it is also
+# the table that is read at the end: what will the embedding, entry 0, name? You read once with the final norm and once
 # without it (a function that returns its argument).
 
 # %%
@@ -207,29 +209,31 @@ axis.set(xlabel="token that stands there", ylabel="entry of the stream", title=t
 plt.show()
 
 # %% [markdown]
-# Entry 0 names the token that stands there at 99.99 % of the positions, and is sure of it: the token's row has its largest dot product
-# with itself. As a guess at the *next* token that costs 23 nats. After block 0 the guess is about what usually follows this one token
-# ("a" is read as "a-vailable"), and the right token's median rank is 12. It falls to 8, 5, 3 and 2, the loss from 4.9 to 3.0.
-# Look at the last column: "ound" is continued to "ary" (boundary) by entry 1, to "module" by entry 3, to "Error" from entry 4 on.
+# Entry 0 names the token that stands there at 99.99 % of the positions, and is sure of it: a row that came in through `wte`
+# scores highest when it is read through `wte`. As a guess at the *next* token that costs 23 nats. After block 0 the guesses
+# look like what often follows this one token ("a" is continued to "available"), and the right token's median rank is 12. It
+# falls to 8, 5, 3 and 2, the loss from 4.9 to 3.0. Look at the last column: "ound" is continued to "ary" (boundary) by
+# entry 1, to "module" by entry 3, to "Error" from entry 4 on.
 #
-# Without the final norm the order of the tokens survives in part: the loss is 3.30 in place of 2.96, and the top token is another one
-# at 31 % of the positions. It is no worse because of a coincidence that the right plot shows: this model's states grow from length 1
-# to 27 and happen to end near the length 23 that `ln_f` makes of any state. Double every state, and the bare reading doubles its logits; the
-# reading with `ln_f` stays the same.
+# Without the final norm the order of the tokens survives in part: the loss is 3.30 in place of 2.96, and the top token is
+# another one at 31 % of the positions. It is no worse because of a coincidence that the right plot shows: this model's
+# states grow from length 1 to 27 and happen to end near the length 23 that `ln_f` makes of any state. Of a state that is
+# twice as long, the bare reading makes logits twice as large; `ln_f` makes the same.
 #
 # ## 3. Who wrote it? Contributions that sum to the logit
 #
-# The last guess is "Error". Its logit is `ln_f(last state) . wte[Error] + 0`. The norm takes out the mean, divides by the
-# spread and applies a gain g, then adds its bias b. With the spread of *this* state, all that can be moved to the other side:
+# The last guess is "Error". Its logit is the dot product of `ln_f(last state)` with the row of "Error". The norm takes out
+# the mean, divides by the spread and applies a gain g, then adds its bias b. With the spread of *this* state, all that can
+# be moved to the other side:
 #
 #     logit = last state . direction + b . row        direction = (g row - mean(g row)) / spread
 #
-# and a dot product with a sum is a sum of dot products. To see the two sublayers of a block apart, give `contributions` a finer
-# stream: the token's row, then the position's row added, then each `attn_out` and `mlp_out`.
+# and a dot product with a sum is a sum of dot products. To see the two sublayers of a block apart, give `contributions` a
+# finer stream: the token's row, then the position's row added, then each `attn_out` and `mlp_out`.
 #
-# One position is an anecdote. The cell after it does the same for all held-out positions, each along the row of the token that
-# really came next, block by block; and beside it, how far the same logit *falls* when the block is deleted. If what a block
-# wrote were what it is good for, the two would be equal.
+# One position is an anecdote. The cell after it does the same for all held-out positions, each along the row of the token
+# that really came next, block by block; and beside it, how far the same logit *falls* when the block is deleted. If what a
+# block wrote were what it is good for, the two would be equal.
 
 # %%
 lab.predict("the part that writes most towards 'Error' (such as 'attn 2')", ...)
@@ -301,21 +305,23 @@ for layer in range(L):
     print(f"block {layer}: over single positions the two correlate by {together:.2f}")
 
 # %% [markdown]
-# The sum is exact: the parts and the bias give the logit to five decimals here, and over 7,424 positions the largest gap is about
-# 1e-5, which is float32's rounding. For "Error" the two rows that came in give nothing; the MLP of block 0 writes most, 2.9 of 8.6.
+# The sum is exact: the parts and the bias give the logit to five decimals here, and over 7,424 positions the largest gap is
+# about 1e-5, which is float32's rounding. For "Error" the two rows that came in give nothing; the MLP of block 0 writes
+# most, 2.9 of 8.6.
 #
-# But what a block wrote is not what it is good for. Block 0 wrote 2.5 on average, and the logit falls by 8.6 without it: the other
-# blocks read its writes. Blocks 1 to 4 wrote 1.0 to 2.0, and the logit falls by 0.6 to 1.0 only. Two things can fill the gap: later
-# blocks write something else, and a shorter state has a smaller spread, so that every other term counts for more. This
-# measurement does not tell the two apart. The last block, which nobody reads, comes closest: over positions the two correlate by 0.92.
+# But what a block wrote is not what it is good for. Block 0 wrote 2.5 on average, and the logit falls by 8.6 without it:
+# the other blocks read its writes. Blocks 1 to 4 wrote 1.0 to 2.0, and the logit falls by 0.6 to 1.0 only. Two things can
+# fill the gap: later blocks write something else, and a shorter state has a smaller spread, so that every other term counts
+# for more. This measurement does not tell the two apart. The last block, which nobody reads, comes closest: over positions
+# the two correlate by 0.92.
 #
 # ## 4. Add a term of your own: steering
 #
 # Does the stream hold "this text is about importing" as a direction? Take the mean state (entry 3) over the help topic
 # *import*, subtract the mean over one window of every topic, and call the difference the direction. Both texts were in the
-# training. Then add it to entry 3 while the model reads the *held-out* text, which is not about importing, and measure how much
-# of the next-token probability goes to the tokens that hold "import", "module" or "package" (chosen by that rule, before any
-# result). The control: directions of the same length that point anywhere.
+# training. Then add it to entry 3 while the model reads the *held-out* text, which is not about importing, and measure how
+# much of the next-token probability goes to the tokens that hold "import", "module" or "package" (chosen by that rule,
+# before any result). The control: directions of the same length that point anywhere.
 
 # %%
 lab.predict("share of probability on import words at strength 0", ...)
@@ -395,14 +401,14 @@ for strength, positions in ((0, None), (2, None), (4, None), (8, None), (2, [-1]
     print(f"--- strength {strength}, {where}\n{write('The following', strength, positions)}\n")
 
 # %% [markdown]
-# The direction works: at strength 4 the four words take 17 % of the probability in place of 0.17 %, and a random direction of the
-# same length leaves them at 0.1 %. At strength -4 they are below 0.005 %. It has a price: the loss goes from 2.87 to 4.09 at
-# strength 4. Most of that price is the push as such, since random ones cost 3.58. The text turns to modules and packages at strength
-# 2, and at 8 it is a stammer.
+# The direction works: at strength 4 the four words take 17 % of the probability in place of 0.17 %, and a random direction
+# of the same length leaves them at 0.1 %. At strength -4 they are below 0.005 %. It has a price: the loss goes from 2.87 to
+# 4.09 at strength 4. More than half of that is the price of any push of this length: with random ones the loss is 3.58. The
+# text turns to modules and packages at strength 2, and at 8 it is a stammer.
 #
-# Now look at the dotted line. The same vector added *after the last block*, where nobody but the final reader sees it, does as much
-# (17.6 % at strength 4). At strengths 1 and 2 entry 3 does about one and a half times as much. So most of the effect is that
-# the direction lies along the rows of these words; it is no proof that blocks 3 and 4 take it for a topic.
+# Now look at the dotted line. The same vector added *after the last block*, where nobody but the final reader sees it, does
+# as much (17.6 % at strength 4). At strengths 1 and 2 entry 3 does about one and a half times as much. So most of the
+# effect is that the direction lies along the rows of these words; it is no proof that blocks 3 and 4 take it for a topic.
 #
 # ## Your functions
 #
@@ -429,13 +435,14 @@ lab.check("contributions")
 # %% [markdown]
 # ## What this does not show
 #
-# - *That blocks 1 to 4 do little.* Each was deleted from a model that was trained with all of them, on one kind of text, and the
-#   loss is a mean: a block may decide a few tokens and leave the rest alone. The pairs show that they stand in for each other.
-# - *What the model believes half way.* The lens is the last reader's view of a state that was never made for it. That entry 0 names the
-#   current token follows from tied tables; it is not a guess that the model makes.
-# - *The effect of a term.* A contribution is exact for this final state with its spread held fixed. It is bookkeeping, not what would happen
-#   otherwise.
-# - *A meaning.* A direction is a hypothesis. The four words were counted; whatever else lies along this vector was not. One topic,
-#   one entry and three random controls were tried.
-# - *Anything about a large model.* Five blocks and 1.2 million parameters. That block 0 is indispensable and the others
-#   are not is measured here and nowhere else.
+# - *That blocks 1 to 4 do little.* Each was deleted from a model that was trained with all of them, on one kind of text,
+#   and the loss is a mean: a block may decide a few tokens and leave the rest alone. The pairs show that they stand in for
+#   each other.
+# - *What the model believes half way.* The lens is the last reader's view of a state that was never made for it. That entry
+#   0 names the current token follows from tied tables; it is not a guess that the model makes.
+# - *The effect of a term.* A contribution is exact for this final state with its spread held fixed. It is bookkeeping, not
+#   what would happen otherwise.
+# - *A meaning.* A direction is a hypothesis. The four words were counted; whatever else lies along this vector was not. One
+#   topic, one entry and three random controls were tried.
+# - *Anything about a large model.* Five blocks and 1.2 million parameters. That block 0 is indispensable and the others are
+#   not is measured here and nowhere else.

@@ -347,21 +347,20 @@ def masked_attention(q, k, v, mask):
 
 
 # %% wrong: mask after the softmax, divided by the sum
-# expect: masked_attention fail at pattern as renormalised-after-softmax
+# expect: masked_attention fail at pattern as empty-row-not-handled
 def masked_attention(q, k, v, mask):
     weights = torch.softmax(attention_scores(q, k), dim=-1) * mask
     return (weights / weights.sum(-1, keepdim=True)) @ v
 
 
-# %% wrong: mask after the softmax, divided by the sum, guarded
-# expect: masked_attention fail at pattern as renormalised-after-softmax-guarded
+# %% right: mask after the softmax, divided by the sum, guarded
 def masked_attention(q, k, v, mask):
     weights = torch.softmax(attention_scores(q, k), dim=-1) * mask.float().to(q.dtype)
     return torch.einsum("bhij,bhje->bhie", weights / (weights.sum(-1, keepdim=True) + 1e-9), v)
 
 
 # %% wrong: exp without the maximum
-# expect: masked_attention fail at pattern as pattern-without-maximum-times-mask
+# expect: masked_attention fail at pattern as pattern-without-maximum
 def masked_attention(q, k, v, mask):
     e = attention_scores(q, k).exp() * mask
     return e / e.sum(-1, keepdim=True) @ v
