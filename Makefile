@@ -20,6 +20,7 @@ test: .venv/.dev
 
 .venv/.core: .venv/.made pyproject.toml
 	$(BIN)/pip install --quiet --editable .
+	$(BIN)/python -c "import matplotlib.font_manager"  # builds its font cache now, not in a notebook's first cell
 	touch $@
 
 .venv/.dev: .venv/.core

@@ -356,7 +356,8 @@ def masked_attention(q, k, v, mask):
 # %% right: mask after the softmax, divided by the sum, guarded
 def masked_attention(q, k, v, mask):
     weights = torch.softmax(attention_scores(q, k), dim=-1) * mask.float().to(q.dtype)
-    return torch.einsum("bhij,bhje->bhie", weights / (weights.sum(-1, keepdim=True) + 1e-9), v)
+    total = weights.sum(-1, keepdim=True)
+    return torch.einsum("bhij,bhje->bhie", weights / total.masked_fill(total == 0, 1.0), v)
 
 
 # %% wrong: exp without the maximum
