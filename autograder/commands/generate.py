@@ -17,11 +17,15 @@ SMALL = "small"
 def arguments(parser):
     parser.add_argument("prompt", help="the text to go on from; empty: a new text")
     parser.add_argument(
-        "--model", default=SMALL, help="small (comes with the course), gpt2, gpt2-medium, ..., a folder or a file (default: small)"
+        "--model",
+        default=SMALL,
+        help="small (comes with the course), gpt2, gpt2-medium, ..., a folder or a file (default: small)",
     )
     parser.add_argument("--temperature", type=_at_least(0), default=0.8, help="0 takes the most probable token (default: 0.8)")
     parser.add_argument("--top-k", type=int, help="draw from the k most probable tokens only")
-    parser.add_argument("--top-p", type=float, default=0.95, help="draw from the most probable tokens that sum to p (default: 0.95)")
+    parser.add_argument(
+        "--top-p", type=float, default=0.95, help="draw from the most probable tokens that sum to p (default: 0.95)"
+    )
     parser.add_argument("--seed", type=int, help="draw the same text again (default: a new seed, which is printed)")
     parser.add_argument("--max-new-tokens", type=_at_least(0, int), default=100, metavar="N", help="(default: 100)")
     parser.add_argument("--parts", choices=("own", "auto", "solutions"), default="auto", help="whose code runs (default: auto)")

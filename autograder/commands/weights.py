@@ -17,7 +17,10 @@ def arguments(parser):
     parser.add_argument("model", nargs="?", default="gpt2", choices=tuple(RELEASES), help="the released model (default: gpt2)")
     parser.add_argument("--text", metavar="FILE", help="tinyshakespeare's input.txt: adds the loss of a published batch")
     parser.add_argument(
-        "--parts", choices=("own", "auto", "solutions"), default="solutions", help="whose gpt2.py loads and runs (default: solutions)"
+        "--parts",
+        choices=("own", "auto", "solutions"),
+        default="solutions",
+        help="whose gpt2.py loads and runs (default: solutions)",
     )
 
 
