@@ -6,7 +6,22 @@ import sys
 
 from autograder.checkpoints import CheckpointError
 
-COMMANDS = ("status", "next", "watch", "hint", "reset", "demo", "check", "faults", "sync", "record", "count", "weights", "generate", "doctor")
+COMMANDS = (
+    "status",
+    "next",
+    "watch",
+    "hint",
+    "reset",
+    "demo",
+    "check",
+    "faults",
+    "sync",
+    "record",
+    "count",
+    "weights",
+    "generate",
+    "doctor",
+)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -52,17 +52,11 @@ def _tensors(yours: Any, expected: Any, tolerance: float) -> Difference | None:
     if not count:
         return None
     index = tuple(wrong.nonzero()[0].tolist())
-    gap = (yours.detach().double() - expected.detach().double()).abs()
-    finite = gap[torch.isfinite(gap)]
-    return Difference(
-        "value" if torch.isfinite(yours).all() or not torch.isfinite(expected).all() else "finite",
-        show(yours[index].item()),
-        show(expected[index].item()),
-        str(list(index)),
-        count,
-        expected.numel(),
-        float(finite.max()) if finite.numel() else math.nan,
-    )
+    gap = (yours.detach().double() - expected.detach().double()).abs()[wrong]
+    harmed = not torch.isfinite(yours).all() and bool(torch.isfinite(expected).all())
+    mine, right = show_pair(yours[index].item(), expected[index].item())
+    largest = float(gap.max()) if torch.isfinite(gap).all() else math.nan
+    return Difference("finite" if harmed else "value", mine, right, str(list(index)), count, expected.numel(), largest)
 
 
 def mismatch(yours: Any, expected: Any, tolerance: float) -> Any:
@@ -124,7 +118,14 @@ def _scalars(yours: Any, expected: Any, tolerance: float) -> Difference | None:
         or abs(yours - expected) <= 2 * tolerance * abs(expected)
     ):
         return None
-    return Difference("value", show(yours), show(expected), gap=abs(yours - expected))
+    return Difference("value", *show_pair(yours, expected), gap=abs(yours - expected))
+
+
+def show_pair(yours: Any, expected: Any) -> tuple[str, str]:
+    """Both values, with as many digits as it takes to see that they differ."""
+    if show(yours) == show(expected) and isinstance(yours, float) and isinstance(expected, float):
+        return f"{yours:.9g}", f"{expected:.9g}"
+    return show(yours), show(expected)
 
 
 def show(value: Any) -> str:

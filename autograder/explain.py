@@ -81,8 +81,9 @@ class Explainer:
         self.result.line = problem.line or self.result.line
         self.result.message = f"{problem}" + (f", at: {problem.code}" if problem.code else "")
         recording = self._record(failure)
-        if not self._name(self._search(recording=recording, traced=failure.seen)):
-            self._locate(failure, recording)
+        named = self._name(self._search(recording=recording, traced=failure.seen))
+        self._partial_credit(self._locate(failure, recording))
+        if not named:
             self._place(failure)
 
     def _value(self, failure: Failure) -> None:
@@ -177,7 +178,7 @@ class Explainer:
             self.result.first_difference = first
             self.result.shape = self._shape(first, expected.get(first))
             if wrong:
-                named = f"{wrong[0]} " if len(self.exercise.returns) > 1 or first != wrong[0] else ""
+                named = f"in {wrong[0]}: " if len(self.exercise.returns) > 1 or first != wrong[0] else ""
                 self.result.at = named + _entry(differences[wrong[0]])
         return matched
 

@@ -64,6 +64,10 @@ class Grader:
                 result.points, result.rests_on = exercise.points, leaning
         return result
 
+    def passes(self, module: Module, name: str) -> bool:
+        """Whether the exercise is right by itself, without a word on why it is not."""
+        return not self._attempt(module, name).failures
+
     def load(self, module: Module) -> ModuleType | Problem:
         """The learner's module, or why it cannot be imported."""
         if module not in self._loaded:

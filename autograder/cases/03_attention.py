@@ -374,6 +374,8 @@ def softmax_inputs(draw: Draw):
     yield sample("dim = -2", x=draw.normal(2, 3, 4, 5), dim=-2)
     yield sample("a vector", x=draw.normal(6))
     yield sample("a square", x=draw.normal(4, 4))
+    wide = draw.tensor([[0.0, 200.0, -50.0, 3.0], [-1000.0, 0.0, 1000.0, -999.0], [200.0, 0.0, -50.0, 3.0], [50.0, 0.0, -50.0, 0.0]])
+    yield sample("numbers hundreds apart in one row", gradient=False, x=wide)
     yield sample("one row near 0 and one near 130", x=torch.stack([draw.normal(4), draw.normal(4) + 130]))
     yield sample("numbers around -130", x=draw.normal(3, 5) - 130)
 
@@ -488,6 +490,42 @@ def _(x, dim):
     return raised / raised.sum(dim, keepdim=True)
 
 
+@case.fault(
+    "softmax-nothing-kept", at="shares", text="after the maximum and after the sum, do the axes still stand where they stood?"
+)
+def _(x, dim):
+    raised = torch.exp(x - x.amax(dim))
+    return raised / raised.sum(dim)
+
+
+@case.fault(
+    "softmax-of-smallest", at="shares", text="you take a number off each row: with which one is no exponential too large?"
+)
+def _(x, dim):
+    raised = torch.exp(x - x.amin(dim, keepdim=True))
+    return raised / raised.sum(dim, keepdim=True)
+
+
+@case.fault("softmax-of-mean", at="shares", text="you take the mean off each row: how large can an entry still be?")
+def _(x, dim):
+    raised = torch.exp(x - x.mean(dim, keepdim=True))
+    return raised / raised.sum(dim, keepdim=True)
+
+
+@case.fault("softmax-of-first", at="shares", text="you take the first entry off each row: how large can the others still be?")
+def _(x, dim):
+    raised = torch.exp(x - x.narrow(dim, 0, 1))
+    return raised / raised.sum(dim, keepdim=True)
+
+
+@case.fault(
+    "softmax-sum-without-gradient", at="shares", text="does the sum of a row depend on its entries, and does your gradient know?"
+)
+def _(x, dim):
+    raised = torch.exp(x - x.amax(dim, keepdim=True))
+    return raised / raised.sum(dim, keepdim=True).detach()
+
+
 # ---------------------------------------------------------------- attention
 
 
@@ -573,6 +611,20 @@ def _(scores):
 @case.fault("pattern-hard", at="pattern", text="your reader takes the best key alone: what do the other keys contribute?")
 def _(scores):
     return F.one_hot(scores.argmax(-1), scores.shape[-1]).to(scores.dtype)
+
+
+@case.fault(
+    "pattern-without-gradient", at="pattern", text="can training change where a reader looks, if no gradient passes back?"
+)
+def _(right):
+    return right.detach()
+
+
+@case.fault(
+    "scores-one-letter-for-both", at="_dots", tensor="scores", text="query positions and key positions: one axis, or two?"
+)
+def _(q, k):
+    return torch.einsum("bhtd,bhtd->bht", q, k)
 
 
 @case.fault(
@@ -845,6 +897,12 @@ def _(_qkv):
 @case.fault("qkv-cut-along-positions", at="_parts", tensor="q", text="which axis holds q, k and v side by side?")
 def _(_qkv):
     return _qkv.chunk(3, dim=1)
+
+
+@case.fault("qkv-cut-along-batch", at="_parts", tensor="q", text="which axis holds q, k and v side by side: is it the first?")
+def _(_qkv):
+    q, k, v = _qkv.chunk(3, dim=0)
+    return q, k, v
 
 
 @case.fault("qkv-interleaved", at="_parts", tensor="q", text="are the C columns of q next to each other, or every third one?")

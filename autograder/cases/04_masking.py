@@ -713,7 +713,7 @@ def layer_inputs(draw: Draw):
     first["attention_mask"] = draw.tensor([[True, False, True, True, False, True], [True, True, False, True, True, False]])
     past = (torch.arange(6) < 3)[:, None].to(draw.device)
     yield sample("pads in the middle of the text", **first)
-    yield sample("the same with another future", **{**first, "x": torch.where(past, first["x"], 2 * draw.normal(2, 6, 15))})
+    yield sample("the same with another future", **{**first, "x": torch.where(past, first["x"], draw.normal(2, 6, 15))})
     yield sample("three heads, no padding", **_layer(draw, 2, 5, 3, 6))
     yield sample("two heads, another size", **_layer(draw, 3, 7, 2, 5))
     yield sample("one head", **_layer(draw, 2, 4, 1, 6))

@@ -55,7 +55,6 @@ def masked_attention(
         z[b,h,i,e]       = sum_j pattern[b,h,i,j] v[b,h,j,e]
 
     The mask broadcasts to (B,H,Tq,Tk). A row without a single True gives z = 0 and passes a gradient of 0, never NaN.
-    A score that the mask forbids leaves no trace, however large it is.
 
     By hand (B = H = 1): with q = [[0, 0]], v = [[2], [4], [9]] and mask [[T, T, F]], z is [[3]]; with [[F, F, F]] it is [[0]].
 
