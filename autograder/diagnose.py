@@ -64,7 +64,7 @@ class Search:
 
     def diagnose(self) -> Diagnosis:
         for size in (1,) if self.gradients else (1, 2):
-            found = [group for group in itertools.combinations(self.faults, size) if compatible(group) and self.explains(group)]
+            found = [group for group in self._groups(size) if compatible(group) and self.explains(group)]
             if found:
                 return _certain(found)
         if self.recording and self.traced and not self.gradients:
@@ -73,6 +73,18 @@ class Search:
             found = [group for group in grown if len(group) == smallest]
             return _certain(found) if found else Diagnosis()
         return Diagnosis()
+
+    def _groups(self, size: int) -> Iterator[tuple[Fault, ...]]:
+        """All sets of that size; of pairs, where it is known which tensor differs first, those that can spoil it."""
+        groups = itertools.combinations(self.faults, size)
+        if size == 1 or not self.recording or not self.traced:
+            return groups
+        shown = self.traced.shown()
+        _, first = locate(self.case, self.exercise, self.recording, shown)
+        if first is None or first in self.exercise.returns or first not in shown:
+            return groups
+        spoiling = {fault.id for fault in self.faults if self._spoils(first, (), (fault,), raising=True)}
+        return (group for group in groups if any(fault.id in spoiling for fault in group))
 
     def _grow(self, group: tuple[Fault, ...]) -> Iterator[tuple[Fault, ...]]:
         """Sets that extend this one by the faults that put the next tensor back on the learner's path."""
@@ -99,14 +111,14 @@ class Search:
         order = self.exercise.shown
         return after is None or order.index(after) > order.index(name)
 
-    def _spoils(self, name: str, group: tuple[Fault, ...], larger: tuple[Fault, ...]) -> bool:
-        """Whether the added fault changes that tensor."""
+    def _spoils(self, name: str, group: tuple[Fault, ...], larger: tuple[Fault, ...], raising: bool = False) -> bool:
+        """Whether the added fault changes that tensor; `raising`: or keeps it from being computed."""
         if not compatible(larger):
             return False
         try:
             return bool(compare(self.traced.value(name, larger), self.traced.value(name, group), self.exercise.tolerance))
         except Failed:
-            return False
+            return raising
 
     def explains(self, faults: tuple[Fault, ...]) -> bool:
         return all(self._reproduces(*on, faults) for on in zip(self.evaluators, self.observations, self.glances))

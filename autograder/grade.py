@@ -4,6 +4,8 @@ A function that fails is run once more with the solution's version of every othe
 one mistake costs one exercise, and a second mistake is not hidden behind the first.
 """
 
+import importlib
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -136,7 +138,8 @@ class Grader:
     def _leaning(self, module: Module, name: str) -> list[str]:
         """The failing functions that this one calls: it is judged with the solution's versions in their place."""
         loaded = self.load(module)
-        others = [other for other in module.case().exercises if other != name and other in _uses(loaded, name)]
+        used = _uses(loaded, name) | _probed(module.case().exercises[name])
+        others = [other for other in module.case().exercises if other != name and other in used]
         return [other for other in others if self._attempt(module, other).failures]
 
 
@@ -175,9 +178,18 @@ def _uses(module: ModuleType, name: str) -> set[str]:
     return found - {name}
 
 
+def _probed(exercise: Exercise) -> set[str]:
+    """The names that the exercise's probe uses."""
+    if not exercise.probe:
+        return set()
+    probes = importlib.import_module(f"autograder.probes.{exercise.module}")
+    return {name for code in _codes(getattr(probes, exercise.probe)) for name in code.co_names}
+
+
 def _codes(thing: Any) -> Iterator[CodeType]:
     """The code of a function, of a class's methods, and of what is defined inside them."""
     members = vars(thing).values() if isinstance(thing, type) else [thing]
+    members = [inspect.unwrap(member) if callable(member) else member for member in members]  # behind decorators
     waiting = [member.__code__ for member in members if hasattr(member, "__code__")]
     while waiting:
         code = waiting.pop()

@@ -60,4 +60,3 @@ class Lab:
         from autograder.model import load_checkpoint
 
         return load_checkpoint(FOLDER / "small"), tokenizer()
-

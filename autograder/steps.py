@@ -27,14 +27,15 @@ class Evaluator:
         self.exercise = exercise
         self.inputs = {**exercise.defaults, **inputs}
         self._reach = case.reach(exercise)
-        self._values: dict[tuple, tuple[str, Any]] = {}
+        self._values: dict[tuple | str, tuple[str, Any]] = {}
 
     def value(self, name: str, faults: Iterable[Fault] = ()) -> Any:
         """The tensor of that name under these faults. Raises `Failed` where a faulty step raises."""
         if name in self.inputs:
             return self.inputs[name]
-        active = frozenset(fault.id for fault in faults if fault.at in self._reach[name])
-        key = (name, active)
+        reach = self._reach[name]
+        active = [fault.id for fault in faults if fault.at in reach]
+        key = (name, frozenset(active)) if active else name
         if key not in self._values:
             try:
                 self._values[key] = ("value", self._compute(name, faults))
