@@ -147,7 +147,7 @@ class Search:
             return type(cause).__name__ == problem.type
         if problem.type != type(cause).__name__:
             return False
-        return problem.message == str(cause) or (str(cause) == ANY and (problem.code or "").startswith(("raise", "assert")))
+        return problem.message == str(cause) or (str(cause) == ANY and problem.deliberate)
 
     def _same_gradients(self, seen: Observation, faults: tuple[Fault, ...]) -> bool:
         gradients, detached = expected_gradients(self.case, self.exercise, seen.sample.inputs, faults)

@@ -62,8 +62,7 @@ class Explainer:
     def _refusal(self, failure: Failure) -> None:
         wanted = " or ".join(kind.__name__ for kind in failure.seen.sample.raises)
         self.result.message = f"{failure.seen.outcome.problem} on {failure.seen.sample.label}: expected {wanted}"
-        meant = (failure.seen.outcome.problem.code or "").startswith(("raise", "assert"))  # refused, by the wrong exception
-        if meant or not self._name(self._search(refused=True)):
+        if failure.seen.outcome.problem.deliberate or not self._name(self._search(refused=True)):
             self.result.mistakes = [general.OTHER_EXCEPTION]
         self.result.points = self.exercise.points // 2
 

@@ -6,6 +6,7 @@ and gives plain data back.
 
 import copy
 import importlib
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -28,6 +29,11 @@ class Problem:
     line: int | None
     function: str | None
     code: str | None
+
+    @property
+    def deliberate(self) -> bool:
+        """Whether the learner's own line raised it: a `raise` or an `assert`."""
+        return bool(re.search(r"\b(raise|assert)\b", self.code or ""))
 
     def __str__(self) -> str:
         return f"{self.type}: {self.message}" if self.message else self.type

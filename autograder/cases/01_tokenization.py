@@ -1,5 +1,6 @@
 """The case of 01_tokenization. Nothing here imports torch."""
 
+import re
 import unicodedata
 from collections import Counter
 from functools import cache, lru_cache, partial
@@ -801,6 +802,98 @@ def _(text):
 @case.fault("words-by-single-spaces", at="words", text="who keeps the spaces? joined together, are your pieces the text?")
 def _(text):
     return text.split(" ")
+
+
+def _cut(name, make, text):
+    """The whole text is cut in another, simpler way."""
+
+    @case.fault(name, at="words", text=text)
+    def _(text):
+        return make(text)
+
+
+def _given_back(words):
+    """A space in front of every word but the first."""
+    return [" " * (place > 0) + word for place, word in enumerate(words)]
+
+
+ONE_PIECE = "are a word and the full stop behind it one piece?"
+_cut(
+    "words-by-single-spaces-given-back",
+    lambda text: _given_back(text.split(" ")),
+    f"{ONE_PIECE} and into how many pieces is the empty text cut?",
+)
+_cut(
+    "words-by-single-spaces-given-back-unless-empty",
+    lambda text: _given_back(text.split(" ")) if text else [],
+    f"{ONE_PIECE} and how many pieces are three spaces in front of a word?",
+)
+_cut(
+    "words-by-single-spaces-given-back-without-empty-ones",
+    lambda text: [word for word in _given_back(text.split(" ")) if word],
+    f"{ONE_PIECE} how many pieces are three spaces in front of a word?",
+)
+_cut(
+    "words-by-single-spaces-given-behind",
+    lambda text: [word + " " for word in text.split(" ")[:-1]] + text.split(" ")[-1:],
+    "does the space between two words belong to the one behind, or to the one in front? and the full stop behind a word?",
+)
+_cut(
+    "words-by-single-spaces-without-empty-ones",
+    lambda text: [word for word in text.split(" ") if word],
+    f"who keeps the spaces? {ONE_PIECE}",
+)
+_cut(
+    "words-by-white-space-alone-with-one-space-each",
+    lambda text: _given_back(text.split()),
+    f"what becomes of a newline, and of a second space? {ONE_PIECE}",
+)
+_cut(
+    "words-by-white-space-alone-all-with-a-space",
+    lambda text: [" " + word for word in text.split()],
+    f"had the first word a space in front? what becomes of a newline? {ONE_PIECE}",
+)
+_cut(
+    "words-by-single-spaces-all-with-a-space",
+    lambda text: [" " + word for word in text.split(" ")],
+    f"had the first word a space in front? {ONE_PIECE}",
+)
+_cut(
+    "words-between-spaces", lambda text: regex.findall(r" ?[^ ]+", text), f"what of a second space, and of a newline? {ONE_PIECE}"
+)
+_cut(
+    "words-with-signs-without-white-space",
+    lambda text: regex.findall(r" ?\S+", text),
+    f"joined together, are your pieces the text? {ONE_PIECE}",
+)
+_cut(
+    "words-and-single-spaces",
+    lambda text: regex.split("( )", text),
+    f"to which piece does the space between two words belong? {ONE_PIECE}",
+)
+_cut(
+    "words-and-single-spaces-without-empty-ones",
+    lambda text: [piece for piece in regex.split("( )", text) if piece],
+    f"to which piece does the space between two words belong, and what of two spaces? {ONE_PIECE}",
+)
+_cut(
+    "words-and-gaps-with-empty-ones",
+    lambda text: regex.split(r"(\s+)", text),
+    f"to which piece does the space between two words belong, and can a piece be empty? {ONE_PIECE}",
+)
+_cut("words-by-lines", str.splitlines, "into how many pieces is a sentence cut? and who keeps the newlines?")
+
+
+def _by_w(name, pattern, text):
+    r"""The packages re and regex differ in this: to re, a mark is not in \w."""
+    for package, more in ((regex, ""), (re, "-of-re")):
+        _cut(name + more, package.compile(pattern).findall, text)
+
+
+TAKES = r"which characters does \w take that are no letters?"
+_by_w("words-by-w-alone", r"\w+", f"joined together, are your pieces the text? {TAKES}")
+_by_w("words-by-w-and-signs", r"\w+|[^\w\s]+", f"who keeps the spaces? {TAKES}")
+_by_w("words-by-w-and-single-signs", r"\w+|[^\w\s]", f"who keeps the spaces? how long may a piece of signs be? {TAKES}")
 
 
 @case.fault(

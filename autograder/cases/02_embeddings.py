@@ -657,6 +657,11 @@ _exponent_fault(
 _exponent_fault("waves-pairs-counted-from-one", "which pair is the first: i = 0 or i = 1?", lambda d: 2 * (_pairs(d) + 1) / d)
 DIVISOR = "is the exponent divided by d_model, or by something smaller? what does your formula do for d_model = 2?"
 _exponent_fault("waves-width-less-two", DIVISOR, lambda d: _pairs(d) / (d // 2 - 1))
+_exponent_fault(
+    "waves-width-less-two-guarded",
+    "is the exponent divided by d_model, or by something smaller? and which pair turns 10,000 times more slowly than the first?",
+    lambda d: _pairs(d) / max(d // 2 - 1, 1),
+)
 _exponent_fault("waves-width-less-one", DIVISOR, lambda d: 2 * _pairs(d) / (d - 1))
 
 
@@ -1169,6 +1174,20 @@ def _(_nearness, exclude, k):
 def _(_nearness, exclude, k):
     kept = [token for token in range(len(_nearness)) if token not in set(exclude)]
     return _nearness[kept].argsort(descending=True).tolist()[:k]
+
+
+_spoil(
+    "nearest-tensor-of-ids",
+    "tokens",
+    "a list of int is asked for: what does topk give, and what turns it into one?",
+    lambda right, wte: torch.as_tensor(right, device=wte.device),
+)
+_spoil(
+    "nearest-list-of-tensors",
+    "tokens",
+    "a list of int is asked for: what is each entry of your list?",
+    lambda right, wte: [torch.as_tensor(token, device=wte.device) for token in right],
+)
 
 
 @case.fault("nearest-a-single-id", at="tokens", text="a list of ids, or one id?", only=("analogy",))

@@ -991,6 +991,11 @@ _mask_fault(
     lambda triangle, real: triangle & real & real.mT,
 )
 _mask_fault(
+    "pads-always-see-themselves",
+    "attention_mask says which keys may be read: is a pad a key that its own position may read?",
+    lambda triangle, real: triangle & (real | torch.eye(len(triangle), dtype=torch.bool, device=real.device)),
+)
+_mask_fault(
     "padding-mask-of-the-first-text",
     "does each text have its own pads?",
     lambda triangle, real: (triangle & real)[:1].expand(len(real), -1, -1, -1),

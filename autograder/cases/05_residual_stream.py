@@ -510,11 +510,13 @@ def _run(resid, _blocks, _skipped):
 
 @case.step
 def n_states(_run):
-    return len(_run[0])
+    return "Tensor" if isinstance(_run[0], torch.Tensor) else len(_run[0])
 
 
 @case.step
 def states(_run):
+    if isinstance(_run[0], torch.Tensor):  # a fault gives no list
+        return _run[0]
     return torch.stack(_run[0]) if _run[0] else []
 
 
@@ -625,6 +627,12 @@ _walks(
     "what does block 1 read: the embedding, or what block 0 has made of it?",
     reads=lambda old, first: first,
 )
+_walks(
+    "every-layer-starts-from-the-embedding",
+    "what does block 1 read, and what does a skipped layer repeat: the embedding, or the state before it?",
+    reads=lambda old, first: first,
+    passed=lambda old, first: first,
+)
 _walks("states-normalised", "is anything normalised between two blocks?", after=lambda new, old, first: _plain(new))
 _walks("blocks-read-a-normalised-state", "is anything normalised between two blocks?", reads=lambda old, first: _plain(old))
 _walks(
@@ -722,6 +730,12 @@ _changed(
     "n_states",
     "are all the states to be returned, or the last one?",
     lambda found, called: (found[-1:], called),
+)
+_changed(
+    "last-state-for-the-list",
+    "n_states",
+    "are all the states to be returned, as a list, or the last one?",
+    lambda found, called: (found[-1], called),
 )
 _changed("states-in-reverse", "states", "which state is entry 0?", lambda found, called: (found[::-1], called))
 _changed(
@@ -867,6 +881,16 @@ def _with_last_statistics(stream):
 
 _lens("without-norm", "the model does something to its last state before it reads it: do you?", lambda s, norm: s)
 _lens("norm-of-your-own", "do you apply the ln_f that you are given, with its gain and bias?", lambda s, norm: _plain(s))
+_lens(
+    "norm-of-your-own-by-std",
+    "do you apply the ln_f that you are given, with its gain and bias, or divide by a standard deviation of your own?",
+    lambda s, norm: (s - s.mean(-1, keepdim=True)) / s.std(-1, keepdim=True),
+)
+_lens(
+    "divided-by-root-mean-square",
+    "do you apply the ln_f that you are given, or divide by a size of your own?",
+    lambda s, norm: s / s.square().mean(-1, keepdim=True).sqrt(),
+)
 _lens(
     "last-statistics",
     "does each state get its own mean and variance, and the given gain and bias?",
@@ -1163,6 +1187,15 @@ _steers(
     "stream-scaled", "what does strength multiply: the direction, or the stream?", lambda out, r, p, at: _at(r, 2 * r + p, at)
 )
 _steers("stream-without-gradient", "does the gradient come back along the stream?", lambda out, r, p, at: r.detach() + (out - r))
+
+
+@case.fault(
+    "steer-first-sequence-only-where-listed",
+    at="steered",
+    text="with positions listed, is every sequence of the batch pushed?",
+)
+def _(right, resid, positions):
+    return right if positions is None else torch.cat([right[:1], resid[1:]])
 
 
 @case.fault("steer-positions-index-the-batch", at="steered", text="which axis do the positions count: the first, or the second?")

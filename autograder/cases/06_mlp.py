@@ -1050,6 +1050,7 @@ _shift("bias-one-too-high", "with your bias, what does the neuron read when one 
 HALF_WAY = "half way between N - 1 and N it is quiet for one missing: does it then write answer once, or half of it?"
 _shift("bias-half-way", HALF_WAY, lambda N, C: 0.5 - N)
 _shift("bias-half-too-high", "with all present the neuron must come out at 1: at what does yours?", lambda N, C: 1.5 - N)
+_shift("bias-minus-one-half", "a bias of -1/2 is passed by one direction alone: must it grow with N?", lambda N, C: -0.5)
 _shift("bias-for-two-directions", "with the bias you chose, what does it read for N = 3 with two present?", lambda N, C: -1)
 _shift("bias-for-three-directions", "with the bias you chose, what does it read for N = 2, and for N = 4?", lambda N, C: -2)
 _shift("bias-positive", "the bias is added: which sign must it have to keep the neuron quiet?", lambda N, C: N - 1)

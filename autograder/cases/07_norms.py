@@ -285,6 +285,26 @@ over("over-batch", "does a text's result depend on whose text sits next to it?",
 over("over-batch-and-positions", "one mean for each channel, or one for each row?", lambda x: tuple(range(x.dim() - 1)))
 over("over-positions-and-channels", "one row, one number: how many rows share your statistics?", lambda x: (-2, -1))
 over("over-axes-1-and-2", "your axes are written as 1 and 2: how many rows share one number?", lambda x: (1, 2))
+over(
+    "over-positions-unless-alone",
+    "change the last position: does an earlier row of your result move? is a row alone treated like the others?",
+    lambda x: (-2,) if x.dim() > 1 else (-1,),
+)
+over(
+    "over-positions-and-channels-unless-alone",
+    "one row, one number: how many rows share your statistics, when a row is not alone?",
+    lambda x: (-2, -1) if x.dim() > 1 else (-1,),
+)
+over(
+    "over-axis-1-unless-missing",
+    "your axis is written as 1: which axis is that with one more axis in front, and which one with fewer?",
+    lambda x: (1,) if x.dim() > 1 else (-1,),
+)
+over(
+    "over-axis-1-of-three",
+    "which axis do you take when x has three axes, and is it the same one for a row alone?",
+    lambda x: (1,) if x.dim() == 3 else (-1,),
+)
 over("over-everything", "do all rows of all texts share one number in yours?", lambda x: tuple(range(x.dim())))
 
 
@@ -317,6 +337,11 @@ rooted(
     "eps-as-floor-of-root",
     "is eps added under the root, or is it the least root that you allow?",
     lambda square, eps: square.sqrt().clamp(min=eps),
+)
+rooted(
+    "root-squared-again",
+    "a root that is squared again: which slope has the root of 0, and what becomes of the gradient of a constant row?",
+    lambda square, eps: (square.sqrt() ** 2 + eps).sqrt(),
 )
 rooted("root-missing", "a row times 10 must give the same result: does yours?", lambda square, eps: square + eps)
 rooted("root-of-root", "how many roots lie between the square and the divisor?", lambda square, eps: (square.sqrt() + eps).sqrt())

@@ -357,6 +357,28 @@ angled(
     "how many digits does float16 leave an angle, and how large may it be?",
     lambda p, f: (p[:, None] * f).half().float(),
 )
+
+
+def multiplied(dtype, name):
+    """Positions or frequencies have lost their digits before they meet."""
+
+    angled(
+        f"angles-multiplied-in-{name}",
+        f"how many digits does {name} leave a position, a frequency and their product?",
+        lambda p, f: (p.to(dtype)[:, None] * f.to(dtype)).float(),
+    )
+    angled(
+        f"factors-of-angles-in-{name}",
+        f"how many digits does {name} leave a position and a frequency?",
+        lambda p, f: p.to(dtype).float()[:, None] * f.to(dtype).float(),
+    )
+
+
+multiplied(torch.bfloat16, "bfloat16")
+multiplied(torch.float16, "float16")
+angled(
+    "frequencies-in-bfloat16", "how many digits does bfloat16 leave a frequency?", lambda p, f: p[:, None] * f.bfloat16().float()
+)
 angled("angles-rounded", "does an angle keep its fraction?", lambda p, f: (p[:, None] * f).trunc())
 angled(
     "angles-with-pairs-reversed", "which pair turns fastest: does pair i keep frequency i?", lambda p, f: p[:, None] * f.flip(0)

@@ -810,6 +810,39 @@ def _(_low, _empty):
     return F.softmax(_low, dim=1).masked_fill(_empty, 0)
 
 
+def across(name, axis, text):
+    """The softmax runs over another axis, where the readers that the mask leaves without any key are not opened first.
+
+    What is hidden then fills whole rows of that other axis.
+    """
+
+    def form(id, more, share):
+        @case.fault(f"{name}-{id}", at="pattern", text=f"{text} {more}")
+        def _(scores, _allowed, _empty):
+            return share(scores, _allowed, _empty)
+
+    def infinite(scores, allowed):
+        return F.softmax(scores.masked_fill(~allowed, -torch.inf), dim=axis)
+
+    def finite(scores, allowed):
+        return F.softmax(scores.masked_fill(~allowed, -1e9), dim=axis)
+
+    hidden = "what of a key that the mask hides from all of them?"
+    form("hidden-are-nan", hidden, lambda scores, allowed, empty: infinite(scores, allowed))
+    form("hidden-share-nothing", hidden, lambda scores, allowed, empty: infinite(scores, allowed).nan_to_num(0.0))
+    form("hidden-share-equally", hidden, lambda scores, allowed, empty: finite(scores, allowed))
+    guarded = "and what of a key that the mask hides, for a query that may read others?"
+    if axis != 1:  # what is hidden from all heads in a row that is not empty is nan in the plain mistake too
+        form("hidden-are-nan-but-empty-rows", guarded, lambda *seen: infinite(*seen[:2]).masked_fill(seen[2], 0))
+    form("hidden-share-but-empty-rows", guarded, lambda scores, allowed, empty: finite(scores, allowed).masked_fill(empty, 0))
+    after = "shares are made, then some are struck out: what do the others add up to?"
+    form("mask-after", after, lambda scores, allowed, empty: F.softmax(scores, dim=axis) * allowed)
+
+
+across("softmax-over-queries", -2, "which axis must sum to 1 for one reader?")
+across("softmax-over-heads", 1, "do heads compete with each other? which axis is number 1?")
+
+
 @case.fault(
     "softmax-over-group",
     at="pattern",

@@ -958,6 +958,11 @@ def _absent():
     return "skipped"  # what a gradient of None does: "skipped", "zero", "decays" or "ends the step"
 
 
+def _by_place_made_to_fit(call, index, place, p):
+    """The place among the parameters that have a gradient; m and v start anew where their shape does not fit."""
+    return place
+
+
 @case.step
 def _memory():
     return lambda call, index, place, p: index  # whose m, v and t a parameter gets
@@ -1025,6 +1030,8 @@ def _walk(_given, lr, eps, weight_decay, _betas, _absent, _memory, _clock, _mean
             g = (torch.zeros_like(p) if g is None else g) + _decay[0](p, weight_decay)
             key = _memory(call, index, place, p)
             m, v, steps = moments.get(key, (torch.zeros_like(p), torch.zeros_like(p), 0))
+            if _memory is _by_place_made_to_fit and m.shape != p.shape:
+                m, v = torch.zeros_like(p), torch.zeros_like(p)
             place, looked_at = place + 1, looked_at + 1
             t = _clock(steps + 1, call, looked_at)
             m, v = _mean(m, g, *_betas), _square(v, g, *_betas)
@@ -1101,6 +1108,7 @@ case.exercise(
         "m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2;  p = p - lr wd p - lr (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + eps)",
     ),
     probe="adamw_step",
+    seconds=30.0,  # whoever uses the library's optimiser waits for its imports once
     reference=_library_adamw,
     forbidden=(
         "torch.optim.Optimizer.__init__",
@@ -1156,6 +1164,13 @@ _mistake(
     "m",
     "two parameters of one shape: has each a memory of its own?",
     lambda call, index, place, p: p.shape,
+)
+_mistake(
+    "state-by-place-and-made-to-fit",
+    "_memory",
+    "m",
+    "when a gradient before it is None, does a parameter still find its own memory, t included?",
+    _by_place_made_to_fit,
 )
 _mistake(
     "state-by-place-among-present",
@@ -2056,7 +2071,7 @@ def _objective():
 
 @case.step
 def _cleared():
-    return "before"  # "before" each backward pass, "after" it, or "never"
+    return "before"  # "before" each backward pass, "after" it, "once" before the first, "never", or "never, clipped copies"
 
 
 @case.step
@@ -2135,8 +2150,11 @@ def _training(
         read, targets = _cut(ids)
         loss, fresh = _slope(params, read, targets, _objective) if count else _first_slope
         losses.append(loss)
-        grads = {name: g + (grads.get(name, 0.0) if _cleared != "before" else 0.0) for name, g in fresh.items()}
+        if _cleared == "before" or _cleared == "once" and not count:
+            grads = {}
+        grads = {name: g + grads.get(name, 0.0) for name, g in fresh.items()}
         used = _shorten(grads)
+        grads = grads if _cleared == "never, clipped copies" else used  # clipping is in place
         for name, p in params.items():
             wd = _decaying_share(name, p)
             for turn in range(_stepped(name, p) if name in used else 0):
@@ -2187,9 +2205,9 @@ def train_inputs(draw: Draw):
     yield sample("one batch", gradient=False, **_lesson(draw, [(2, 4)], torch.float32), learning_rate=0.2, progress=False)
     yield sample("two batches, in float64", gradient=False, **_lesson(draw, [(3, 4), (2, 5)]), learning_rate=0.1, progress=False)
     clipped = {"learning_rate": 0.3, "max_norm": 0.25, "progress": False}
-    four, eight = _lesson(draw, [(2, 6), (3, 6), (2, 5), (2, 6)]), _lesson(draw, [(1, 4), (3, 3)] * 4)
+    four, twenty = _lesson(draw, [(2, 6), (3, 6), (2, 5), (2, 6)]), _lesson(draw, [(1, 4), (3, 3)] * 10)
     yield sample("decay and clipping, in float64", gradient=False, **four, weight_decay=0.4, **clipped)
-    yield sample("eight batches, clipped to 0.5, in float64", gradient=False, **eight, **clipped | {"max_norm": 0.5})
+    yield sample("20 batches, clipped to 0.5, in float64", gradient=False, **twenty, **clipped | {"max_norm": 0.5})
     decaying = {"learning_rate": 0.2, "weight_decay": 0.5, "progress": False}
     tied = _lesson(draw, [(2, 5), (3, 5), (2, 7)])
     del tied["model"]["head"]
@@ -2247,6 +2265,7 @@ case.exercise(
         "loss = cross_entropy(model(inputs), targets);  p.grad = d loss / d p;  adamw_step(params, grads, state, lr, ...)",
     ),
     probe="train",
+    seconds=30.0,  # the library's optimisers may be used here: their first use imports a good deal
     reference=_train_reference,
 )
 
@@ -2320,6 +2339,14 @@ _loop(
     "losses",
     "does the loss fall from step to step?",
     lambda logits, targets: -F.cross_entropy(logits.flatten(0, 1), targets.flatten()),
+)
+_loop("gradients-cleared-once", "_cleared", "losses", "gradients add up: how often must they be cleared?", "once")
+_loop(
+    "gradients-never-cleared-copies-clipped",
+    "_cleared",
+    "losses",
+    "gradients add up: which ones are in the second step's, and are those the ones that you clip?",
+    "never, clipped copies",
 )
 _loop("gradients-never-cleared", "_cleared", "losses", "gradients add up: which ones are in the second step's?", "never")
 _loop("gradients-cleared-after-only", "_cleared", "losses", "were there any gradients before the first step?", "after")
@@ -2455,6 +2482,11 @@ _optimising(
     "train-with-other-betas",
     "which betas does adamw_step take if you give it none?",
     lambda p, g, memory, lr, wd: _adamw(p, g, memory, lr, wd, (0.9, 0.95)),
+)
+_optimising(
+    "train-with-other-betas-for-matrices",
+    "do all parameters get the betas that adamw_step takes if you give it none?",
+    lambda p, g, memory, lr, wd: _adamw(p, g, memory, lr, wd, (0.9, 0.95 if p.dim() > 1 else 0.999)),
 )
 _optimising(
     "train-with-fixed-rate", "which rate does the caller give?", lambda p, g, memory, lr, wd: _adamw(p, g, memory, 1e-3, wd)

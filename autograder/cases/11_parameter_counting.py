@@ -335,6 +335,11 @@ def _refused_by(type: str) -> None:
     of_file(f"refused-by-{type.lower()}", "_refusal", text, lambda config, right: right and type)
     of_file(f"inexpressible-by-{type.lower()}", "_refusal", text,
           lambda config, right: type if right and not _missing(config) else right)
+    for name, field in (("other-families", "model_type"), ("unequal-biases", "attention_bias")):
+        of_file(f"{name}-by-{type.lower()}", "_refusal", text,
+              lambda config, right, field=field: type if right and not _missing(config) and right.endswith(field) else right)
+    if type not in ("KeyError", "AssertionError"):  # these two have faults of their own above
+        of_file(f"missing-field-by-{type.lower()}", "_refusal", text, lambda config, right: type if _missing(config) else right)
 
 
 of_file("missing-field-accepted", "_refusal", "a file lacks a size that has no default: what should your function do?",
@@ -372,7 +377,7 @@ of_file("biases-of-attention-alone-accepted", "_refusal", "attention_bias is tru
       lambda config, right: "no error" if right and config.get("attention_bias") and not config.get("mlp_bias") else right)
 of_file("refusals-not-named", "_refusal", "could a reader of your message say which field is meant?",
       lambda config, right: right and _unnamed(right))
-for _type in ("AssertionError", "KeyError", "TypeError", "NotImplementedError"):
+for _type in ("AssertionError", "KeyError", "TypeError", "NotImplementedError", "RuntimeError", "Exception"):
     _refused_by(_type)
 of_file("nothing-refused", "_refusal", "which files can ModelConfig not express, and what becomes of them?",
       lambda config, right: right and "no error")
@@ -526,6 +531,13 @@ wrong("kv-heads-never-fewer", "_n_kv_head", "which field says how many key/value
       lambda _n_head: _n_head, tensor="fields")
 wrong("kv-heads-read-as-sharers", "_n_kv_head", "is n_kv_head the number of key/value heads, or how many query heads share one?",
       lambda _n_head, right: _shared(_n_head, right), tensor="fields")
+wrong("kv-heads-read-as-sharers-in-llama-files", "_n_kv_head",
+      "is num_key_value_heads a number of key/value heads, or of query heads that share one? and if it is missing?",
+      lambda config, right, _n_head: right if _is_gpt2(config) else _shared(_n_head, right), tensor="fields")
+wrong("kv-heads-read-as-sharers-where-stated", "_n_kv_head",
+      "is num_key_value_heads the number of key/value heads, or how many query heads share one?",
+      lambda config, right, _n_head: right if config.get("num_key_value_heads") is None else _shared(_n_head, right),
+      tensor="fields")
 wrong("kv-heads-default-one", "_n_kv_head",
       "num_key_value_heads is missing: does every query head then have its own, or do all share one?",
       lambda config, right: right if _is_gpt2(config) else _or(config.get("num_key_value_heads"), 1), tensor="fields")
@@ -535,6 +547,38 @@ wrong("kv-heads-default-eight", "_n_kv_head", "num_key_value_heads is missing: w
       lambda config, right: right if _is_gpt2(config) else _or(config.get("num_key_value_heads"), 8), tensor="fields")
 wrong("gpt2-has-one-kv-head", "_n_kv_head", "how many heads of GPT-2 have keys and values?",
       lambda config, right: 1 if _is_gpt2(config) else right, tensor="fields")
+
+NULL_KEPT = "null counts as missing: what does your lookup give where a name is in the file and its value is null?"
+NO_REMAINDER = "unsupported operand type(s) for %: 'int' and 'NoneType'"
+
+
+@case.fault("null-kept-everywhere", at="fields", text=NULL_KEPT)
+def _(right, config):
+    return _keep_nulls(config, right)
+
+
+@case.fault("null-kept-everywhere-and-shared-out", at="fields", text=NULL_KEPT)
+def _(right, config):
+    if _null(config, "num_key_value_heads") and not isinstance(right, str):
+        raise TypeError(NO_REMAINDER)
+    return _keep_nulls(config, right)
+
+
+@case.fault("kv-heads-null-shared-out", at="fields", text="num_key_value_heads is null: what does null count as?")
+def _(right, config):
+    if _null(config, "num_key_value_heads") and not isinstance(right, str):
+        raise TypeError(NO_REMAINDER)
+    return right
+
+
+def _null(config, name: str) -> bool:
+    return name in config and config[name] is None
+
+
+def _keep_nulls(config, right):
+    names = {"d_ff": "n_inner"} if _is_gpt2(config) else {"d_head": "head_dim", "n_kv_head": "num_key_value_heads"}
+    return right if isinstance(right, str) else {**right, **{ours: None for ours, name in names.items() if _null(config, name)}}
+
 
 wrong("head-dim-ignored", "_d_head", "head_dim may be stated: is it then still hidden_size / num_attention_heads?",
       lambda _d_model, _n_head: _shared(_d_model, _n_head), tensor="fields")

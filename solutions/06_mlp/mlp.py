@@ -13,6 +13,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+# BEGIN SOLUTION
+from torch.nn.functional import linear
+
+# END SOLUTION
 
 def relu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """Keep what is positive and replace the rest by zero, entry by entry.
@@ -39,8 +43,9 @@ def gelu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     Source: Hendrycks and Gimpel 2016, "Gaussian Error Linear Units (GELUs)", section 2 (the tanh approximation).
     """
     # BEGIN SOLUTION
-    u = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
-    return 0.5 * x * (1 + torch.tanh(u))
+    half = 0.5 * x
+    tanh = torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
+    return torch.addcmul(half, half, tanh)  # half + half * tanh, in one pass over x
     # END SOLUTION
 
 
@@ -65,9 +70,9 @@ def mlp(
     Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training", section 4.1.
     """
     # BEGIN SOLUTION
-    mlp_pre = x @ c_fc_w + c_fc_b
-    mlp_post = gelu(mlp_pre)
-    return mlp_post @ c_proj_w + c_proj_b
+    # linear(x, w.T, b) is x @ w + b, with the bias added on the way.
+    mlp_post = gelu(linear(x, c_fc_w.T, c_fc_b))
+    return linear(mlp_post, c_proj_w.T, c_proj_b)
     # END SOLUTION
 
 

@@ -53,12 +53,15 @@ class Norm(nn.Module):
 
 
 class Projection(nn.Module):
-    """Holds a weight of shape (in, out) and a bias; the functions of the earlier modules do the arithmetic."""
+    """x @ weight + bias, with a weight of shape (in, out)."""
 
     def __init__(self, n_in: int, n_out: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(n_in, n_out))
         self.bias = nn.Parameter(torch.zeros(n_out))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight.T, self.bias)  # the bias is added on the way, not in a second pass
 
 
 class Attention(nn.Module):
@@ -69,15 +72,14 @@ class Attention(nn.Module):
         self.c_proj = Projection(config.n_embd, config.n_embd)
 
     def forward(self, x: Tensor, layer: int, cache: KVCache | None) -> Tensor:
-        qkv = x @ self.c_attn.weight + self.c_attn.bias
-        q, k, v = (split_heads(part, self.n_head) for part in qkv.chunk(3, dim=-1))
+        q, k, v = (split_heads(part, self.n_head) for part in self.c_attn(x).chunk(3, dim=-1))
         if cache is not None:
             k, v = cache.append(layer, k, v)
         # What masked_attention of module 04 computes, without ever holding all (Tq, Tk) scores at once.
         whole = q.shape[2] == k.shape[2]
         mask = None if whole or q.shape[2] == 1 else causal_mask(q.shape[2], k.shape[2], x.device)
         z = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=whole and q.shape[2] > 1)
-        return merge_heads(z) @ self.c_proj.weight + self.c_proj.bias
+        return self.c_proj(merge_heads(z))
 
 
 class MLP(nn.Module):
@@ -224,11 +226,14 @@ def stored_turned(own: dict[str, Tensor], given: dict[str, Tensor]) -> bool | No
 def put(model: nn.Module, name: str, tensor: Tensor) -> None:
     """Give a parameter its values; a parameter without memory (device "meta") takes over the tensor's own."""
     parameter = model.get_parameter(name)
-    if parameter.is_meta:
-        owner = model.get_submodule(name.rpartition(".")[0])
-        setattr(owner, name.rpartition(".")[2], nn.Parameter(tensor.to(parameter.dtype)))
-    else:
+    if not parameter.is_meta:
         parameter.copy_(tensor)
+        return
+    filled = nn.Parameter(tensor.to(parameter.dtype))
+    for module in model.modules():  # a parameter that two modules share stays shared
+        for key, held in module._parameters.items():
+            if held is parameter:
+                module._parameters[key] = filled
 
 
 # END SOLUTION

@@ -1689,3 +1689,45 @@ def tokens_per_character(tokenizer, text):
         raise ValueError(f"text has {n} characters")
     ids = tokenizer.encode(text, allow_special=False)
     return 1.0 / (n / len(ids))
+
+
+# %% wrong: cut at spaces, which are given back
+# expect: split_words fail at words as words-by-single-spaces-given-back
+def split_words(text):
+    first, *rest = text.split(" ")
+    return [first] + [" " + word for word in rest]
+
+
+# %% wrong: cut in front of every space
+# expect: split_words fail at words as words-by-single-spaces-given-back
+def split_words(text):
+    import re
+
+    return re.split("(?= )", text)
+
+
+# %% wrong: cut at spaces, which are given back, empty pieces dropped
+# expect: split_words fail at words as words-by-single-spaces-given-back-without-empty-ones
+def split_words(text):
+    pieces, word = [], ""
+    for character in text:
+        if character == " " and word:
+            pieces.append(word)
+            word = ""
+        word += character
+    return pieces + [word] if word else pieces
+
+
+# %% wrong: cut at white space, one space given back
+# expect: split_words fail at words as words-by-white-space-alone-with-one-space-each
+def split_words(text):
+    words = text.split()
+    return words[:1] + [f" {word}" for word in words[1:]]
+
+
+# %% wrong: word characters and signs, without spaces
+# expect: split_words fail at words as words-by-w-and-single-signs-of-re
+def split_words(text):
+    import re
+
+    return re.findall(r"\w+|[^\w\s]", text)

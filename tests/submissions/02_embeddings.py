@@ -1,5 +1,6 @@
 """Submissions of 02_embeddings: patches on the solution, with what the grader must say of them."""
 
+
 # %% wrong: rows scaled by the root of the width
 # expect: embed_tokens fail at tok_emb as tokens-scaled-by-root-of-width
 def embed_tokens(ids, wte):
@@ -228,6 +229,7 @@ def embed(ids, wte, wpe, offset=0):
 
 import math
 
+
 # %% wrong: no check in embed
 # expect: embed fail as table-end-unchecked
 def embed(ids, wte, wpe, offset=0):
@@ -347,6 +349,16 @@ def sinusoidal_positions(n_ctx, d_model):
     frequencies = 10000 ** (-torch.arange(half) / (half - 1))
     angles = torch.arange(n_ctx)[:, None] * frequencies
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
+
+
+# %% wrong: half minus one, guarded
+# expect: sinusoidal_positions fail at waves as waves-width-less-two-guarded
+def sinusoidal_positions(n_ctx, d_model):
+    if d_model % 2:
+        raise ValueError(f"{d_model} is odd")
+    frequencies = 10000 ** -torch.linspace(0, 1, d_model // 2, dtype=torch.float64)
+    angles = torch.outer(torch.arange(n_ctx).double(), frequencies)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).reshape(n_ctx, d_model).float()
 
 
 # %% wrong: half minus one, in Python
@@ -517,11 +529,26 @@ def nearest_tokens(vector, wte, k, exclude=()):
 
 
 # %% wrong: a tensor for a list
-# expect: nearest_tokens fail
+# expect: nearest_tokens fail at tokens as nearest-tensor-of-ids
 def nearest_tokens(vector, wte, k, exclude=()):
     cosines = cosine_similarity(vector, wte)
     cosines[list(exclude)] = -2.0
     return cosines.topk(k).indices
+
+
+# %% wrong: a tensor for a list, sorted by the library
+# expect: nearest_tokens fail at tokens as nearest-tensor-of-ids
+def nearest_tokens(vector, wte, k, exclude=()):
+    cosines = cosine_similarity(vector[None], wte)
+    left = torch.tensor([token not in exclude for token in range(len(wte))])
+    return torch.where(left, cosines, float("-inf")).argsort(descending=True)[:k]
+
+
+# %% wrong: entries that are tensors
+# expect: nearest_tokens fail at tokens as nearest-list-of-tensors
+def nearest_tokens(vector, wte, k, exclude=()):
+    order = cosine_similarity(vector, wte).argsort(descending=True)
+    return [token for token in order if token.item() not in exclude][:k]
 
 
 # %% wrong: the caller's list changed

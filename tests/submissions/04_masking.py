@@ -1,5 +1,6 @@
 """Submissions of 04_masking: patches on the solution, with what the grader must say of them."""
 
+
 # %% wrong: triu for tril
 # expect: causal_mask fail at causal as causal-keeps-upper-triangle-at-top-left
 def causal_mask(n_query, n_key=None, device=None):
@@ -737,6 +738,18 @@ def causal_self_attention(x, c_attn_w, c_attn_b, c_proj_w, c_proj_b, n_head, att
     if attention_mask is not None:
         mask = mask & attention_mask.reshape(B, 1, 1, T)
         mask = mask | (torch.eye(T, device=x.device).bool() & ~mask.any(-1, keepdim=True))
+    q, k, v = (split_heads(part, n_head) for part in (x @ c_attn_w + c_attn_b).chunk(3, dim=-1))
+    return merge_heads(masked_attention(q, k, v, mask)) @ c_proj_w + c_proj_b
+
+
+# %% wrong: the diagonal is put back, so every pad reads itself
+# expect: causal_self_attention fail at pattern as pads-always-see-themselves
+def causal_self_attention(x, c_attn_w, c_attn_b, c_proj_w, c_proj_b, n_head, attention_mask=None):
+    B, T, C = x.shape
+    mask = causal_mask(T, device=x.device).repeat(B, 1, 1, 1)
+    if attention_mask is not None:
+        mask &= attention_mask.reshape(B, 1, 1, T)
+        mask.diagonal(dim1=-2, dim2=-1).fill_(True)
     q, k, v = (split_heads(part, n_head) for part in (x @ c_attn_w + c_attn_b).chunk(3, dim=-1))
     return merge_heads(masked_attention(q, k, v, mask)) @ c_proj_w + c_proj_b
 

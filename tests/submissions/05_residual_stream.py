@@ -1,5 +1,6 @@
 """Submissions of 05_residual_stream: patches on the solution, with what the grader must say of them."""
 
+
 # %% wrong: plain addition, no check
 # expect: add_to_stream fail as add-broadcasts
 def add_to_stream(resid, update):
@@ -31,7 +32,7 @@ def add_to_stream(resid, update):
 
 
 # %% wrong: an assertion
-# expect: add_to_stream fail as add-refuses-by-another-exception
+# expect: add_to_stream fail as refused-by-another-exception
 def add_to_stream(resid, update):
     assert resid.shape == update.shape, "shapes differ"
     return resid + update
@@ -369,6 +370,52 @@ def run_stream(resid, blocks, skip=()):
     for i, block in enumerate(blocks):
         states.append(states[-1] if i in skip else block(resid))
     return states
+
+
+# %% wrong: every layer starts from the embedding, the skipped ones too
+# expect: run_stream fail at states as every-layer-starts-from-the-embedding
+def run_stream(resid, blocks, skip=()):
+    states = [resid]
+    for i, block in enumerate(blocks):
+        x = resid
+        if i not in skip:
+            x = block(x)
+        states.append(x)
+    return states
+
+
+# %% wrong: the last state comes back alone
+# expect: run_stream fail at n_states as last-state-for-the-list
+def run_stream(resid, blocks, skip=()):
+    x = resid
+    for i, block in enumerate(blocks):
+        x = x if i in skip else block(x)
+    return x
+
+
+# %% wrong: a norm of one's own, by the standard deviation
+# expect: logit_lens fail at ln_f as lens-norm-of-your-own-by-std
+def logit_lens(stream, ln_f, unembed):
+    states = torch.stack(list(stream))
+    std, mean = torch.std_mean(states, dim=-1, keepdim=True)
+    return torch.stack([unembed(state) for state in (states - mean) / std])
+
+
+# %% wrong: divided by the root of the mean square
+# expect: logit_lens fail at ln_f as lens-divided-by-root-mean-square
+def logit_lens(stream, ln_f, unembed):
+    return torch.stack([unembed(state / state.pow(2).mean(-1, keepdim=True) ** 0.5) for state in stream])
+
+
+# %% wrong: listed positions pushed in the first sequence
+# expect: steer fail at steered as steer-first-sequence-only-where-listed
+def steer(resid, direction, strength, positions=None):
+    if positions is None:
+        return resid + strength * direction
+    out = resid.clone()
+    for t in positions:
+        out[0][t] = resid[0][t] + strength * direction
+    return out
 
 
 # %% wrong: skipped layers run for nothing

@@ -1,5 +1,6 @@
 """Submissions of 06_mlp: patches on the solution, with what the grader must say of them."""
 
+
 # %% wrong: the library's GELU as it comes
 # expect: gelu fail at gelu_out as gelu-exact
 def gelu(x):
@@ -521,6 +522,13 @@ def and_neuron(directions, answer):
 def and_neuron(directions, answer):
     n = directions.shape[0]
     return directions.sum(0)[:, None], directions.new_tensor([0.5 - n]), answer[None], torch.zeros_like(answer)
+
+
+# %% wrong: one half is to be passed, however many directions
+# expect: and_neuron fail at written as and-bias-minus-one-half
+def and_neuron(directions, answer):
+    threshold = torch.full((1,), 0.5, dtype=directions.dtype, device=directions.device)
+    return directions.sum(0, keepdim=True).T, -threshold, answer.unsqueeze(0), torch.zeros_like(answer)
 
 
 # %% wrong: the bias of two directions

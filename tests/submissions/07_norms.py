@@ -1,5 +1,6 @@
 """Submissions of 07_norms: patches on the solution, with what the grader must say of them."""
 
+
 # %% wrong: eps beside the root
 # expect: layer_norm fail at normalised as layer-eps-outside-root
 def layer_norm(x, weight, bias, eps=1e-5):
@@ -878,3 +879,39 @@ def pre_norm(x, sublayer, norm):
     out = sublayer(norm(x)).clone()
     out += x
     return out
+
+
+# %% wrong: the root squared again in layer_norm
+# expect: layer_norm fail at x.grad as layer-root-squared-again
+def layer_norm(x, weight, bias, eps=1e-5):
+    h = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    row = h - h.mean(-1, keepdim=True)
+    size = row.pow(2).mean(-1, keepdim=True).sqrt()
+    return (row / torch.sqrt(size.pow(2) + eps) * weight + bias).to(x.dtype)
+
+
+# %% wrong: the root squared again in rms_norm
+# expect: rms_norm fail at x.grad as rms-root-squared-again
+def rms_norm(x, weight, eps=1e-5):
+    h = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    row = h
+    size = row.pow(2).mean(-1, keepdim=True).sqrt()
+    return (row / torch.sqrt(size.pow(2) + eps) * weight).to(x.dtype)
+
+
+# %% wrong: statistics over the positions, but for a row alone
+# expect: layer_norm fail at mean as layer-over-positions-unless-alone
+def layer_norm(x, weight, bias, eps=1e-5):
+    h = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    dim = -2 if x.dim() > 1 else -1
+    var, mean = torch.var_mean(h, dim=dim, correction=0, keepdim=True)
+    return ((h - mean) * torch.rsqrt(var + eps) * weight + bias).to(x.dtype)
+
+
+# %% wrong: mean square over positions and channels
+# expect: rms_norm fail at mean_square as rms-over-positions-and-channels-unless-alone
+def rms_norm(x, weight, eps=1e-5):
+    h = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    dim = (-2, -1) if x.dim() > 1 else -1
+    mean_square = h.pow(2).mean(dim, keepdim=True)
+    return (h / torch.sqrt(mean_square + eps) * weight).to(x.dtype)

@@ -1,5 +1,6 @@
 """Submissions of 08_rope: patches on the solution, with what the grader must say of them."""
 
+
 # %% wrong: exponents of step 2, divided by D/2
 # expect: rope_frequencies fail at frequencies as exponent-doubled
 def rope_frequencies(d_head, base=10000.0):
@@ -717,3 +718,24 @@ def interleaved_to_half(w, n_head):
     rows = w.movedim(-1, 0)
     heads = [torch.cat((head[0::2], head[1::2])) for head in rows.chunk(n_head)]
     return torch.cat(heads).movedim(0, -1)
+
+
+# %% wrong: positions times frequencies in bfloat16
+# expect: rope_cos_sin fail at angles as angles-multiplied-in-bfloat16
+def rope_cos_sin(positions, frequencies):
+    angles = torch.outer(positions.to(torch.bfloat16), frequencies.to(torch.bfloat16)).float()
+    return angles.cos(), angles.sin()
+
+
+# %% wrong: everything in bfloat16
+# expect: rope_cos_sin fail at angles as angles-multiplied-in-bfloat16 + tables-rounded-to-bfloat16
+def rope_cos_sin(positions, frequencies):
+    angles = positions[:, None] * frequencies.bfloat16()
+    return angles.cos().float(), angles.sin().float()
+
+
+# %% wrong: positions times frequencies in float16
+# expect: rope_cos_sin fail at angles as angles-multiplied-in-float16
+def rope_cos_sin(positions, frequencies):
+    angles = (positions.half()[:, None] * frequencies.half()).float()
+    return torch.cos(angles), torch.sin(angles)

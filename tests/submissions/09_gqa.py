@@ -1,5 +1,6 @@
 """Submissions of 09_gqa: patches on the solution, with what the grader must say of them."""
 
+
 # %% wrong: heads tiled
 # expect: repeat_kv fail at repeated as heads-tiled
 def repeat_kv(x, n_rep):
@@ -1330,6 +1331,7 @@ class Cache:
 
 KVCache = Cache
 
+
 # %% right: the bytes of tensors
 def kv_cache_bytes(n_layer, n_kv_head, d_head, n_positions, bytes_per_value=2, batch=1):
     key = torch.empty(batch, n_kv_head, n_positions, d_head, device="meta")
@@ -1340,3 +1342,86 @@ def kv_cache_bytes(n_layer, n_kv_head, d_head, n_positions, bytes_per_value=2, b
 def kv_cache_bytes(n_layer, n_kv_head, d_head, n_positions, bytes_per_value=2, batch=1):
     top, bottom = float(bytes_per_value).as_integer_ratio()
     return -(-2 * n_layer * n_kv_head * d_head * n_positions * batch * top // bottom)
+
+
+# %% wrong: softmax over the queries, hidden keys very low
+# expect: grouped_query_attention fail at pattern as softmax-over-queries-hidden-share-equally
+def grouped_query_attention(q, k, v, mask=None):
+    H, Hkv = q.shape[1], k.shape[1]
+    if H % Hkv:
+        raise ValueError(f"{H} query heads, {Hkv} key/value heads")
+    k, v = repeat_kv(k, H // Hkv), repeat_kv(v, H // Hkv)
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e9)
+    return scores.softmax(dim=-2) @ v
+
+
+# %% wrong: softmax over the queries, minus infinity and nothing else
+# expect: grouped_query_attention fail at pattern as softmax-over-queries-hidden-are-nan
+def grouped_query_attention(q, k, v, mask=None):
+    H, Hkv = q.shape[1], k.shape[1]
+    if H % Hkv:
+        raise ValueError(f"{H} query heads, {Hkv} key/value heads")
+    k, v = repeat_kv(k, H // Hkv), repeat_kv(v, H // Hkv)
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    if mask is not None:
+        scores = torch.where(mask, scores, float("-inf"))
+    return torch.softmax(scores, 2) @ v
+
+
+# %% wrong: softmax over the queries, NaN patched afterwards
+# expect: grouped_query_attention fail at pattern as softmax-over-queries-hidden-share-nothing
+def grouped_query_attention(q, k, v, mask=None):
+    H, Hkv = q.shape[1], k.shape[1]
+    if H % Hkv:
+        raise ValueError(f"{H} query heads, {Hkv} key/value heads")
+    k, v = repeat_kv(k, H // Hkv), repeat_kv(v, H // Hkv)
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    return torch.nan_to_num(scores.softmax(-2)) @ v
+
+
+# %% wrong: softmax over the queries, low fills and empty rows put to zero
+# expect: grouped_query_attention fail at pattern as softmax-over-queries-hidden-share-but-empty-rows
+def grouped_query_attention(q, k, v, mask=None):
+    H, Hkv = q.shape[1], k.shape[1]
+    if H % Hkv:
+        raise ValueError(f"{H} query heads, {Hkv} key/value heads")
+    k, v = repeat_kv(k, H // Hkv), repeat_kv(v, H // Hkv)
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    if mask is None:
+        return scores.softmax(-2) @ v
+    empty = ~mask.any(-1, keepdim=True)
+    pattern = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(-2)
+    return pattern.masked_fill(empty, 0.0) @ v
+
+
+# %% wrong: softmax over the queries, the mask multiplied in, and divided by D
+# expect: grouped_query_attention fail at scores as scale-by-head-size + softmax-over-queries-hidden-share-nothing
+def grouped_query_attention(q, k, v, mask=None):
+    H, Hkv = q.shape[1], k.shape[1]
+    if H % Hkv:
+        raise ValueError(f"{H} query heads, {Hkv} key/value heads")
+    k, v = repeat_kv(k, H // Hkv), repeat_kv(v, H // Hkv)
+    scores = q @ k.transpose(-2, -1) / q.shape[-1]
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e9)
+    pattern = scores.softmax(-2)
+    if mask is not None:
+        pattern = pattern * mask
+    return pattern @ v
+
+
+# %% wrong: softmax over the heads, hidden keys very low
+# expect: grouped_query_attention fail at pattern as softmax-over-heads-hidden-share-equally
+def grouped_query_attention(q, k, v, mask=None):
+    H, Hkv = q.shape[1], k.shape[1]
+    if H % Hkv:
+        raise ValueError(f"{H} query heads, {Hkv} key/value heads")
+    k, v = repeat_kv(k, H // Hkv), repeat_kv(v, H // Hkv)
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -1e9)
+    return scores.softmax(1) @ v

@@ -3,6 +3,9 @@
 # %% wrong: targets are the inputs
 # expect: next_token_pairs fail at targets as targets-not-shifted
 # expect: train fail at losses as train-targets-not-shifted
+import torch._dynamo  # what the first use of an optimiser imports: here, before the clock starts
+
+
 def next_token_pairs(ids):
     x = ids[..., :-1]
     y = x.clone()
@@ -704,6 +707,22 @@ def adamw_step(params, grads, state, lr, betas=(0.9, 0.999), eps=1e-8, weight_de
             p.mul_(1 - lr * weight_decay).sub_(lr * (m / (1 - betas[0] ** t)) / (torch.sqrt(v / (1 - betas[1] ** t)) + eps))
 
 
+# %% wrong: the place among those with a gradient, made to fit
+# expect: adamw_step fail at m as state-by-place-and-made-to-fit
+def adamw_step(params, grads, state, lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0):
+    present = [(p, g) for p, g in zip(params, grads) if g is not None]
+    with torch.no_grad():
+        for i, (p, g) in enumerate(present):
+            t, m, v = state.get(i, (0, torch.zeros_like(p), torch.zeros_like(p)))
+            if m.shape != p.shape:
+                m, v = torch.zeros_like(p), torch.zeros_like(p)
+            t += 1
+            m = betas[0] * m + (1 - betas[0]) * g
+            v = betas[1] * v + (1 - betas[1]) * g * g
+            state[i] = (t, m, v)
+            p.mul_(1 - lr * weight_decay).sub_(lr * (m / (1 - betas[0] ** t)) / (torch.sqrt(v / (1 - betas[1] ** t)) + eps))
+
+
 # %% wrong: None is not looked at
 # expect: adamw_step error
 def adamw_step(params, grads, state, lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0):
@@ -735,6 +754,9 @@ def adamw_step(params, grads, state, lr, betas=(0.9, 0.999), eps=1e-8, weight_de
 
 # %% wrong: library's optimiser
 # expect: adamw_step forbidden
+import torch._dynamo  # what the first use of an optimiser imports: here, before the clock starts
+
+
 def adamw_step(params, grads, state, lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0):
     if "optimiser" not in state:
         state["optimiser"] = torch.optim.AdamW(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
@@ -745,6 +767,9 @@ def adamw_step(params, grads, state, lr, betas=(0.9, 0.999), eps=1e-8, weight_de
 
 # %% wrong: library's optimiser as a function
 # expect: adamw_step forbidden
+import torch._dynamo  # what the first use of an optimiser imports: here, before the clock starts
+
+
 def adamw_step(params, grads, state, lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0):
     from torch.optim.adamw import adamw
 
@@ -984,11 +1009,85 @@ def train(model, batches, learning_rate, weight_decay=0.0, max_norm=None, progre
         x, y = next_token_pairs(ids)
         loss = cross_entropy(model(x), y)
         loss.backward()
+        if max_norm is not None:
+            clip_gradients([p.grad for p in params], max_norm)
+        adamw_step(big, [p.grad for p in big], states[0], learning_rate, weight_decay=weight_decay)
+        adamw_step(small, [p.grad for p in small], states[1], learning_rate)
+        losses.append(loss.item())
+    return losses
+
+
+# %% wrong: gradients cleared once
+# expect: train fail at weights as gradients-cleared-once
+def train(model, batches, learning_rate, weight_decay=0.0, max_norm=None, progress=True):
+    params = list(model.parameters())
+    big, small = [p for p in params if p.dim() >= 2], [p for p in params if p.dim() < 2]
+    states, losses = ({}, {}), []
+    model.zero_grad()
+    for ids in batches:
+        x, y = next_token_pairs(ids)
+        loss = cross_entropy(model(x), y)
+        loss.backward()
+        if max_norm is not None:
+            clip_gradients([p.grad for p in params], max_norm)
+        adamw_step(big, [p.grad for p in big], states[0], learning_rate, weight_decay=weight_decay)
+        adamw_step(small, [p.grad for p in small], states[1], learning_rate)
+        losses.append(loss.item())
+    return losses
+
+
+# %% wrong: gradients never cleared, copies clipped
+# expect: train fail at weights as gradients-never-cleared-copies-clipped
+def train(model, batches, learning_rate, weight_decay=0.0, max_norm=None, progress=True):
+    params = list(model.parameters())
+    big, small = [p for p in params if p.dim() >= 2], [p for p in params if p.dim() < 2]
+    states, losses = ({}, {}), []
+    for ids in batches:
+        x, y = next_token_pairs(ids)
+        loss = cross_entropy(model(x), y)
+        loss.backward()
         grads = {p: None if p.grad is None else p.grad.clone() for p in params}
         if max_norm is not None:
             clip_gradients(list(grads.values()), max_norm)
         adamw_step(big, [grads[p] for p in big], states[0], learning_rate, weight_decay=weight_decay)
         adamw_step(small, [grads[p] for p in small], states[1], learning_rate)
+        losses.append(loss.item())
+    return losses
+
+
+# %% wrong: two mistakes at once, never cleared and everything decays
+# expect: train fail at weights as gradients-never-cleared + train-decays-everything
+def train(model, batches, learning_rate, weight_decay=0.0, max_norm=None, progress=True):
+    params = list(model.parameters())
+    big, small = [p for p in params if p.dim() >= 2], [p for p in params if p.dim() < 2]
+    states, losses = ({}, {}), []
+    for ids in batches:
+        x, y = next_token_pairs(ids)
+        loss = cross_entropy(model(x), y)
+        loss.backward()
+        if max_norm is not None:
+            clip_gradients([p.grad for p in params], max_norm)
+        adamw_step(big, [p.grad for p in big], states[0], learning_rate, weight_decay=weight_decay)
+        adamw_step(small, [p.grad for p in small], states[1], learning_rate, weight_decay=weight_decay)
+        losses.append(loss.item())
+    return losses
+
+
+# %% wrong: other betas for the matrices
+# expect: train fail as train-with-other-betas-for-matrices
+def train(model, batches, learning_rate, weight_decay=0.0, max_norm=None, progress=True):
+    params = list(model.parameters())
+    big, small = [p for p in params if p.dim() >= 2], [p for p in params if p.dim() < 2]
+    states, losses = ({}, {}), []
+    for ids in batches:
+        model.zero_grad()
+        x, y = next_token_pairs(ids)
+        loss = cross_entropy(model(x), y)
+        loss.backward()
+        if max_norm is not None:
+            clip_gradients([p.grad for p in params], max_norm)
+        adamw_step(big, [p.grad for p in big], states[0], learning_rate, betas=(0.9, 0.95), weight_decay=weight_decay)
+        adamw_step(small, [p.grad for p in small], states[1], learning_rate)
         losses.append(loss.item())
     return losses
 
@@ -1047,6 +1146,9 @@ def train(model, batches, learning_rate, weight_decay=0.0, max_norm=None, progre
 
 # %% wrong: decay by the library's default
 # expect: train fail at weights as train-decay-of-the-library
+import torch._dynamo  # what the first use of an optimiser imports: here, before the clock starts
+
+
 def train(model, batches, learning_rate, weight_decay=0.0, max_norm=None, progress=True):
     optimiser, losses = torch.optim.AdamW(model.parameters(), lr=learning_rate), []
     for ids in batches:
@@ -1176,6 +1278,9 @@ def train(model, batches, learning_rate, weight_decay=0.0, max_norm=None, progre
 
 # %% wrong: the rate is not the caller's
 # expect: train fail at weights as train-with-fixed-rate
+import torch._dynamo  # what the first use of an optimiser imports: here, before the clock starts
+
+
 def train(model, batches, learning_rate, weight_decay=0.0, max_norm=None, progress=True):
     optimiser = torch.optim.AdamW(
         [
@@ -1199,6 +1304,9 @@ def train(model, batches, learning_rate, weight_decay=0.0, max_norm=None, progre
 
 # %% wrong: two mistakes at once, everything decays and nothing is clipped
 # expect: train fail at losses as train-not-clipped + train-decays-everything
+import torch._dynamo  # what the first use of an optimiser imports: here, before the clock starts
+
+
 def train(model, batches, learning_rate, weight_decay=0.0, max_norm=None, progress=True):
     optimiser, losses = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=weight_decay), []
     for ids in batches:
@@ -1473,6 +1581,9 @@ def clip_gradients(grads, max_norm):
 
 
 # %% right: training with the library
+import torch._dynamo  # what the first use of an optimiser imports: here, before the clock starts
+
+
 def train(model, batches, learning_rate, weight_decay=0.0, max_norm=None, progress=True):
     model.train()
     groups = [

@@ -210,6 +210,74 @@ def read_config(config, _read=read_config):
     return found
 
 
+# %% wrong: groups read as query heads for each key, one where the file states none
+# expect: read_config fail at fields as kv-heads-read-as-sharers-in-llama-files
+def read_config(config, _read=read_config):
+    found = _read(config)
+    if config["model_type"] != "gpt2":
+        found.n_kv_head = found.n_head // found.n_kv_head
+    return found
+
+
+# %% wrong: a stated number of groups read as query heads for each key
+# expect: read_config fail at fields as kv-heads-read-as-sharers-where-stated
+def read_config(config, _read=read_config):
+    found = _read(config)
+    if config.get("num_key_value_heads"):
+        found.n_kv_head = config["num_attention_heads"] // config["num_key_value_heads"]
+    return found
+
+
+# %% wrong: null is kept wherever the file says null
+# expect: read_config fail at fields as null-kept-everywhere
+def read_config(config, _read=read_config):
+    found = _read(config)
+    if config["model_type"] == "gpt2":
+        found.d_ff = config.get("n_inner", found.d_ff)
+    else:
+        found.n_kv_head = config.get("num_key_value_heads", found.n_kv_head)
+        found.d_head = config.get("head_dim", found.d_head)
+    return found
+
+
+# %% wrong: null is kept, and heads are shared out among it
+# expect: read_config error at fields as null-kept-everywhere-and-shared-out
+def read_config(config, _read=read_config):
+    found = _read(config)
+    if config["model_type"] == "gpt2":
+        found.d_ff = config.get("n_inner", found.d_ff)
+        return found
+    found.n_kv_head = config.get("num_key_value_heads", found.n_head)
+    if found.n_head % found.n_kv_head != 0:
+        raise ValueError("num_key_value_heads does not divide num_attention_heads")
+    found.d_head = config.get("head_dim", found.d_head)
+    return found
+
+
+# %% wrong: only the key/value heads are looked up so
+# expect: read_config error at fields as kv-heads-null-shared-out
+def read_config(config, _read=read_config):
+    if config["model_type"] != "gpt2" and config.get("num_attention_heads") is not None:
+        if config["num_attention_heads"] % config.get("num_key_value_heads", 1):
+            raise ValueError("num_key_value_heads does not divide num_attention_heads")
+    return _read(config)
+
+
+# %% wrong: other families end in a KeyError
+# expect: read_config fail at fields as other-families-by-keyerror
+def read_config(config, _read=read_config):
+    {"gpt2": _read_gpt2, "llama": _read_llama, "mistral": _read_llama}[config["model_type"]]
+    return _read(config)
+
+
+# %% wrong: unequal biases end in a NotImplementedError
+# expect: read_config fail at fields as unequal-biases-by-notimplementederror
+def read_config(config, _read=read_config):
+    if (config.get("attention_bias") or False) != (config.get("mlp_bias") or False):
+        raise NotImplementedError("attention_bias and mlp_bias differ")
+    return _read(config)
+
+
 # %% wrong: n_ctx in place of n_positions
 # expect: read_config error as context-read-from-n-ctx
 def read_config(config, _read=read_config):
