@@ -4,7 +4,7 @@ The hub is one on this machine. The full-size file has the released layout and r
 which reads the same file, says what they must give.
 """
 
-import codecs
+import hashlib
 import json
 import os
 import pickle
@@ -25,7 +25,6 @@ from safetensors.torch import load_file, save_file
 
 from autograder.assemble import Assembled
 from autograder.cli import main
-from autograder.commands.generate import Stream
 from autograder.course import ROOT
 from autograder.hub import RELEASES
 from autograder.weights import WeightsError, read_checkpoint
@@ -55,7 +54,8 @@ def hub():
 
 def at(hub: LocalHub, home: Path) -> dict[str, str]:
     """The environment of a program that asks this hub and keeps its cache there."""
-    return {"HF_ENDPOINT": hub.address, "HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1", "COLUMNS": "250"}
+    patient = {"HF_HUB_ETAG_TIMEOUT": "100", "HF_HUB_DOWNLOAD_TIMEOUT": "100"}  # this machine may have other work to do
+    return {"HF_ENDPOINT": hub.address, "HF_HOME": str(home), "HF_HUB_DISABLE_TELEMETRY": "1", "COLUMNS": "250", **patient}
 
 
 def fetch(hub: LocalHub, home: Path, name: str, **environment: str) -> subprocess.CompletedProcess:
@@ -102,7 +102,8 @@ def test_without_a_network_the_cache_answers_and_else_it_is_said_so(hub, tmp_pat
 )
 def test_what_the_hub_does_not_have_is_named(hub, tmp_path, name, complaint):
     done = fetch(hub, tmp_path, name)
-    assert done.returncode == 1 and f"WeightsError: {complaint}" in done.stderr.replace(f"{name!r} is no file and no folder here; ", "")
+    said = done.stderr.replace(f"{name!r} is no file and no folder here; ", "")
+    assert done.returncode == 1 and f"WeightsError: {complaint}" in said
 
 
 def test_a_sharded_model_is_fetched_whole(hub, tmp_path, parts):
@@ -172,7 +173,9 @@ def test_what_was_damaged_on_the_way_is_refused_and_not_kept(hub, tmp_path):
     hub.damage = True
     done = fetch(hub, tmp_path, "someone/small")
     digest = hub.sha256(hub.files["someone/small"]["model.safetensors"])
-    assert re.search(rf"WeightsError: model.safetensors of someone/small was damaged on the way: .*expected {digest}", done.stderr)
+    assert re.search(
+        rf"WeightsError: model.safetensors of someone/small was damaged on the way: .*expected {digest}", done.stderr
+    )
     assert not list(tmp_path.rglob("*.incomplete")) and not list(tmp_path.rglob(digest))
     hub.damage = False
     assert fetch(hub, tmp_path, "someone/small").returncode == 0
@@ -233,7 +236,10 @@ def headed(change) -> bytes:
         (WEIGHTS + b"x", "is not a whole safetensors file: .*not fully covered"),
         (b"version https://git-lfs.github.com/spec/v1\n", "is not a whole safetensors file: it ends in its header"),
         (WEIGHTS[:20] + b"\xff" + WEIGHTS[21:], "is not a whole safetensors file: its header cannot be read"),
-        (headed(lambda h: h["wpe.weight"].update(dtype="I32")), "wpe.weight is int32, expected float32, float16, bfloat16 or float64"),
+        (
+            headed(lambda h: h["wpe.weight"].update(dtype="I32")),
+            "wpe.weight is int32, expected float32, float16, bfloat16 or float64",
+        ),
         (headed(lambda h: h["wpe.weight"].update(dtype="X9")), "wpe.weight has dtype X9, expected one of F64 F32 F16 BF16"),
         (headed(lambda h: h["wpe.weight"].update(shape=[3, 3])), r"wpe.weight of shape \[3, 3\] and dtype F32 has 131,072 bytes"),
         (headed(lambda h: h["wpe.weight"].update(h["wte.weight"])), "is not a whole safetensors file: .*wte.weight"),
@@ -271,7 +277,11 @@ def spoilt_bins(path: Path, marker: Path):
     yield "a call, old format", saved(path, system, **old), rf"{refused} \(it calls for \w+.system\)"
     yield "a call, text", saved(path, {"x": run_text}), rf"{refused} \(it calls for exec\)"
     yield "a call, plain pickle", pickle.dumps(system), refused
-    yield "a call, oldest pickle", b"cos\nsystem\n(S'touch " + str(marker).encode() + b"'\ntR.", rf"{refused} \(it calls for os.system\)"
+    yield (
+        "a call, oldest pickle",
+        b"cos\nsystem\n(S'touch " + str(marker).encode() + b"'\ntR.",
+        rf"{refused} \(it calls for os.system\)",
+    )
     yield "truncated", whole[:100_000], r"\(100,000 bytes\) is not a whole PyTorch file: .*central directory"
     yield "truncated, old format", whole_old[:100_000], r"\(100,000 bytes\) is not a whole PyTorch file"
     yield "empty", b"", r"\(0 bytes\) is not a whole PyTorch file"
@@ -279,7 +289,11 @@ def spoilt_bins(path: Path, marker: Path):
     yield "zeros inside", whole[:100] + bytes(40) + whole[140:], "is not a whole PyTorch file|cannot be read"
     yield "a list", saved(path, [1, 2]), "holds a list, expected a state dict"
     yield "a training state", saved(path, {"model": tensors, "step": 5}), "is no state dict: 'model' is a dict"
-    yield "a wrong dtype", saved(path, {**tensors, "wpe.weight": tensors["wpe.weight"].int()}), "wpe.weight is int32, expected float32"
+    yield (
+        "a wrong dtype",
+        saved(path, {**tensors, "wpe.weight": tensors["wpe.weight"].int()}),
+        "wpe.weight is int32, expected float32",
+    )
 
 
 def test_a_spoilt_bin_is_refused_and_runs_nothing(folder):
@@ -394,3 +408,204 @@ def test_the_released_shapes_have_the_released_counts(name, parts):
         model = parts.gpt2.GPT2(parts.gpt2.GPT2Config(**own, n_ctx=sizes["n_positions"]))
     assert sum(parameter.numel() for parameter in model.parameters()) == RELEASES[name].parameters
     assert len(list(model.parameters())) == 12 * sizes["n_layer"] + 4
+
+
+# ------------------------------------------------------------------------------------------------- full size, as released
+
+PROMPT, NEW = 827, 200  # the last 2 of them are drawn when the context is over
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory):
+    """The file as `course weights gpt2` fetched it from the local hub, and what the command said."""
+    home, hub = tmp_path_factory.mktemp("hub"), LocalHub()
+    hub.files["openai-community/gpt2"] = {"config.json": Bytes(config()), "model.safetensors": Released()}
+    hub.sha256(hub.files["openai-community/gpt2"]["model.safetensors"])
+    command = [sys.executable, "-m", "autograder", "weights", "gpt2"]
+    environment = {**os.environ, **at(hub, home), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900)
+    hub.close()
+    assert done.returncode in (0, 1), done.stderr
+    yield next(home.glob("hub/models--*/snapshots/*/model.safetensors")), done
+    shutil.rmtree(home)
+
+
+@pytest.fixture
+def one_thread():
+    """Two threads on a machine that others use wait for each other more than they work."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_full_size_from_the_hub_to_the_last_token(full, parts, one_thread):
+    """One test, so that the file is fetched once however the tests are shared out."""
+    path, done = full
+    these_are_not_the_released_weights(path, done)
+    loading_copies_nothing(path, parts.gpt2)
+    transformers = pytest.importorskip("transformers")
+    oracle = transformers.GPT2LMHeadModel.from_pretrained(path.parent).eval()
+    with torch.no_grad():
+        gives_what_transformers_gives(parts.gpt2, parts.gpt2.from_pretrained(path), oracle)
+
+
+def these_are_not_the_released_weights(path: Path, done: subprocess.CompletedProcess) -> None:
+    assert done.returncode == 1, done.stderr
+    lines = {line.split("│")[1].strip(): line for line in done.stdout.splitlines() if "│" in line}
+    assert "548105171" in lines["file: size in bytes"] and "differs" in lines["file: size in bytes"]
+    assert lines["parameters"].count("124,439,808") == 2 and "agrees" in lines["parameters"]
+    differ = [what for what, line in lines.items() if "differs" in line]
+    assert {"logits after 15496", "'The dog' goes on", "embedding of token 15496"} <= set(differ)
+    assert [what for what, line in lines.items() if "agrees" in line] == ["parameters"]
+    assert f"{len(differ)} of" in done.stdout and str(path) in done.stdout
+
+
+def loading_copies_nothing(path: Path, gpt2) -> None:
+    status = Path("/proc/self/status")
+
+    def own() -> int:  # bytes that are no file's; where the system does not tell, nothing is tested
+        return int(re.search(r"RssAnon:\s+(\d+)", status.read_text())[1]) * 1024 if status.exists() else 0
+
+    before = own()
+    model = gpt2.from_pretrained(path)
+    assert sum(parameter.numel() for parameter in model.parameters()) == RELEASES["gpt2"].parameters
+    assert own() - before < 50e6
+
+
+def gives_what_transformers_gives(gpt2, model, oracle) -> None:
+    """200 tokens, cached and then anew past the context's end; logits at 1,024 positions; the same tokens without a cache."""
+    prompt = torch.randint(0, 50257, (1, PROMPT), generator=torch.Generator().manual_seed(1))
+    result = gpt2.generate(model, prompt, NEW, temperature=0.0)
+    assert result.shape == (1, PROMPT + NEW) and torch.equal(result[:, :PROMPT], prompt)
+
+    greedy = {"do_sample": False, "eos_token_id": None, "pad_token_id": 0}
+    assert torch.equal(result[:, :1025], oracle.generate(prompt, max_new_tokens=1025 - PROMPT, **greedy))
+    for length in range(1025, PROMPT + NEW):  # transformers does not slide: the last 1,024 tokens are shown to it anew
+        assert oracle(result[:, length - 1024 : length], logits_to_keep=1).logits.argmax() == result[0, length]
+
+    expected, found = oracle(result[:, :1024]).logits, model(result[:, :1024])
+    assert (found - expected).abs().max() < 1e-4
+    assert torch.equal(found[0, PROMPT - 1 :].argmax(dim=-1), result[0, PROMPT:1025])
+    best = expected[0, PROMPT - 1 :].topk(2, dim=-1).values
+    assert (best[:, 0] - best[:, 1]).min() > 2e-4  # twice the tolerance: no token is a matter of rounding
+    without = gpt2.generate(model, prompt[:, :9], 5, temperature=0.0, use_cache=False)
+    assert torch.equal(without, oracle.generate(prompt[:, :9], max_new_tokens=5, **greedy))
+
+
+def test_far_past_the_context_the_last_tokens_are_what_counts(tmp_path, parts):
+    transformers = pytest.importorskip("transformers")
+    sizes = dict(n_layer=2, n_head=2, n_embd=32, n_positions=24, vocab_size=101, bos_token_id=0, eos_token_id=0)
+    torch.manual_seed(3)
+    oracle = transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes, initializer_range=0.3)).eval()
+    oracle.save_pretrained(tmp_path)
+    model = parts.gpt2.from_pretrained(tmp_path)
+    prompt = torch.randint(0, 101, (3, 10), generator=torch.Generator().manual_seed(4))
+    expected = prompt
+    with torch.no_grad():
+        for _ in range(200):
+            token = oracle(expected[:, -24:]).logits[:, -1:].argmax(dim=-1)
+            expected = torch.cat([expected, token], dim=1)
+    for use_cache in (True, False):
+        assert torch.equal(parts.gpt2.generate(model, prompt, 200, temperature=0.0, use_cache=use_cache), expected)
+    assert len(expected.unique()) > 20
+
+
+# ------------------------------------------------------------------------------------------------------- the commands
+
+
+@pytest.fixture
+def tiny(tmp_path, monkeypatch, parts):
+    """A tiny model with GPT-2's vocabulary in the place of the released one, and facts that transformers finds of it."""
+    transformers = pytest.importorskip("transformers")
+    from autograder import facts, hub
+    from autograder.commands import weights
+
+    sizes = dict(n_layer=2, n_head=2, n_embd=16, n_positions=320, vocab_size=50257)
+    torch.manual_seed(5)
+    oracle = transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes, initializer_range=0.2)).eval()
+    oracle.save_pretrained(tmp_path)
+    path = tmp_path / "model.safetensors"
+    vocabulary = parts.vocabulary(50257, path)
+    release = hub.Release("someone/tiny", oracle.num_parameters(), path.stat().st_size, hub.sha256(path))
+    monkeypatch.setitem(weights.RELEASES, "gpt2", release)
+    monkeypatch.setattr(weights, "download", lambda name: path)
+    monkeypatch.setenv("COLUMNS", "250")
+
+    def logits(ids) -> torch.Tensor:
+        with torch.no_grad():
+            return oracle(torch.tensor([ids])).logits[0]
+
+    def nats(context: str, continuation: str) -> list[float]:
+        ids = vocabulary.encode(context + continuation)
+        found = [logits(ids)[i - 1].log_softmax(-1)[ids[i]].item() for i in range(1, len(ids))]
+        return found[len(vocabulary.encode(context)) - 1 :]
+
+    row = oracle.transformer.wte.weight[9, :4].tolist()
+    monkeypatch.setattr(facts, "ROWS", (facts.Row(9, tuple(row), "here"),))
+    last = logits([5, 6])[-1]
+    monkeypatch.setattr(
+        facts, "LOGITS", (facts.Logits((5, 6), {3: last[3].item(), 70: last[70].item()}, int(last.argmax()), "here"),)
+    )
+    monkeypatch.setattr(facts, "MEAN_LOGIT", ((1, 2, 3), logits([1, 2, 3]).mean().item(), "here"))
+    each = nats("<|endoftext|>", "One word, another word.")
+    known = facts.LogLikelihood("<|endoftext|>", "One word, another word.", sum(each), "here", tuple(each))
+    monkeypatch.setattr(facts, "LOG_LIKELIHOODS", (known, facts.LogLikelihood("One", " word", sum(nats("One", " word")), "here")))
+    for prompt in (f"word {number}" for number in range(100)):
+        ids = vocabulary.encode(prompt)
+        text = vocabulary.bytes[int(logits(ids)[-1].argmax())].decode(errors="replace")
+        if vocabulary.encode(prompt + text)[:-1] == ids:
+            break
+    monkeypatch.setattr(facts, "GREEDY", (facts.Greedy(prompt, text, "here"),))
+    words = tmp_path / "words.txt"
+    words.write_text("\n\n".join(f"A paragraph of words, the {number}th." for number in range(80)))
+    ids = [token for piece in words.read_text().split("\n\n") for token in (50256, *vocabulary.encode(piece + "\n\n"))][:257]
+    monkeypatch.setattr(facts, "BATCH_IDS", hashlib.sha256(struct.pack("<257H", *ids)).hexdigest())
+    with torch.no_grad():
+        batch = oracle(torch.tensor(ids[:-1]).view(4, 64)).logits.flatten(0, 1)
+    monkeypatch.setattr(facts, "BATCH_LOSS", (torch.nn.functional.cross_entropy(batch, torch.tensor(ids[1:])).item(), "here"))
+    return path, words
+
+
+def test_weights_that_give_what_was_published_pass(tiny, capsys):
+    path, words = tiny
+    assert main(["weights", "gpt2", "--text", str(words)]) == 0
+    said = capsys.readouterr().out
+    assert "all agree" in said and "differs" not in said and "solutions/12_gpt2/gpt2.py" in said
+    lines = [line for line in said.splitlines() if "agrees" in line]
+    for what in ("size in bytes", "SHA-256", "parameters", "embedding of token 9", "logits after 5 6", "largest logit after 5 6"):
+        assert sum(f"│ {what}" in line or f"file: {what}" in line for line in lines) == 1, what
+    assert len(lines) == 12
+    assert main(["weights", "gpt2"]) == 0
+    assert "not asked for: --text FILE" in capsys.readouterr().out
+    other = path.with_name("other.txt")
+    other.write_text("Another text.")
+    assert main(["weights", "gpt2", "--text", str(other)]) == 1
+    assert "1 of 12 differ" in capsys.readouterr().out
+
+
+def test_one_bit_in_the_file_is_found(tiny, capsys):
+    path, _ = tiny
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    assert main(["weights", "gpt2"]) == 1
+    said = capsys.readouterr().out
+    assert any("SHA-256" in line and "differs" in line for line in said.splitlines())
+
+
+def test_a_file_that_does_not_fit_is_told_with_its_report(tiny, capsys):
+    path, _ = tiny
+    tensors = load_file(path)
+    del tensors["transformer.ln_f.bias"]
+    path.unlink()
+    save_file(tensors, path)
+    assert main(["weights", "gpt2"]) == 1
+    assert "ln_f.bias" in capsys.readouterr().out
+
+
+def test_weights_offline_says_so_and_offers_the_small_model(tmp_path):
+    done = run("-m", "autograder", "weights", HF_HOME=str(tmp_path), HF_ENDPOINT="http://127.0.0.1:9")
+    assert done.returncode == 2 and done.stdout == ""
+    assert "cannot be reached" in done.stderr and "checkpoints/small" in done.stderr
+    assert "Traceback" not in done.stderr

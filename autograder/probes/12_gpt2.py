@@ -24,21 +24,31 @@ GRID = 10  # shares of sampled tokens are rounded to tenths
 # ---------------------------------------------------------------- GPT2
 
 
-def gpt2(module, config, weights, ids, chunks=None, with_gradients=False):
-    """Build the model, put the weights in, run it over `ids`: at once, or in chunks with a cache."""
+def gpt2(module, config, weights, ids, chunks=None, with_gradients=False, fresh=False):
+    """Build the model, put the weights in, run it over `ids`: at once, or in chunks with a cache.
+
+    fresh  also look at a model with the weights it starts with: is it near uniform, and does it take a full context?
+    """
     first = weights["wte.weight"]
-    model = module.GPT2(module.GPT2Config(**config)).to(first.device, first.dtype).eval()
-    kept, found, near = kept_config(model), parameters(model), near_uniform(model, ids.device)
-    full = [takes(model, config, [config["n_ctx"]], ids), takes(model, config, [config["n_ctx"] - 1, 1], ids)]
+
+    def made():
+        return module.GPT2(module.GPT2Config(**config)).to(first.device, first.dtype).eval()
+
+    model = made()
+    kept, found = kept_config(model), parameters(model)
     if found != {name: list(tensor.shape) for name, tensor in weights.items()}:
-        return None, None, found, kept, near, full
+        return None, None, found, kept, None, None
     turned = {name: keeps_turned(model, name) for name in weights}
     own = named(model)
     with torch.no_grad():
         for name, tensor in weights.items():
             own[name].copy_(tensor.T if turned[name] else tensor)
     logits = run(model, config, ids, chunks)
-    return logits, gradients(logits, own, turned) if with_gradients else None, found, kept, near, full
+    grads = gradients(logits, own, turned) if with_gradients else None
+    near = near_uniform(made(), config["vocab_size"], ids.device) if fresh else None
+    n = config["n_ctx"]
+    full = [takes(made(), config, chunks, ids) for chunks in ([n], [n - 1, 1])] if fresh else None
+    return logits, grads, found, kept, near, full
 
 
 def named(model):
@@ -83,9 +93,8 @@ def kept_config(model):
 
 
 @torch.no_grad()
-def near_uniform(model, device):
+def near_uniform(model, V, device):
     """Whether the fresh model spreads its bets: over all tokens, its loss is at most a quarter above ln V."""
-    V = model.config.vocab_size if hasattr(model, "config") else 2
     logits = model(torch.arange(V, device=device).unsqueeze(1))
     loss = (logits.logsumexp(-1, keepdim=True) - logits).mean()
     return bool(loss < 1.25 * math.log(V))
@@ -127,7 +136,7 @@ class Cache:
     """Keys and values by layer, with `append` and `length`. It says what is wrong with a call that cannot be right."""
 
     def __init__(self, config):
-        self.n_layer, self.n_head = config["n_layer"], config.get("n_head", 1)
+        self.n_layer = config["n_layer"]
         self.k, self.v, self.done, self.new = [None] * self.n_layer, [None] * self.n_layer, set(), 0
 
     def begin(self, n_new):
@@ -143,9 +152,8 @@ class Cache:
             raise ValueError(f"cache.append was called for layer {layer}: expected 0 to {self.n_layer - 1}")
         if layer in self.done:
             raise ValueError(f"cache.append was called for layer {layer} twice in one pass")
-        if k.dim() != 4 or k.shape[1:3] != (self.n_head, self.new):
-            wanted = f"(B, {self.n_head}, {self.new}, D): {self.n_head} heads, {self.new} new positions"
-            raise ValueError(f"cache.append got keys of shape {tuple(k.shape)}, expected {wanted}")
+        if k.dim() != 4 or k.shape[2] != self.new:
+            raise ValueError(f"cache.append got keys of shape {tuple(k.shape)}, expected (B, H, {self.new}, D)")
         self.done.add(layer)
         for held, more in ((self.k, k), (self.v, v)):
             held[layer] = more if held[layer] is None else torch.cat([held[layer], more], dim=2)
@@ -178,8 +186,11 @@ def load_state(module, config, state, before=0.5):
 
 
 def holds(model, turned):
-    """What every parameter holds, in the released layout."""
-    return {name: (tensor.T if turned.get(name) else tensor).detach().clone() for name, tensor in named(model).items()}
+    """What every parameter holds, in the released layout; no numbers where a parameter is still on the meta device."""
+    return {
+        name: "nothing" if tensor.is_meta else (tensor.T if turned.get(name) else tensor).detach().clone()
+        for name, tensor in named(model).items()
+    }
 
 
 def names(listed):
@@ -274,14 +285,20 @@ def once(module, model, ids, max_new_tokens, seed, global_seed, options):
 
 
 def shares(out, ids):
-    """Which tokens came first behind the prompt, how often in tenths, and how often the next one was the same."""
-    T = ids.shape[1]
-    if not isinstance(out, torch.Tensor) or out.shape != (len(ids), T + 2) or not torch.equal(out[:, :T], ids):
+    """What the columns of the result are, and of the first that is not the prompt: the tokens, and how often, in tenths."""
+    if not isinstance(out, torch.Tensor) or out.dim() != 2 or len(out) != len(ids):
         return f"a result of shape {tuple(out.shape)}" if isinstance(out, torch.Tensor) else type(out).__name__
-    first, second = out[:, T].tolist(), out[:, T + 1].tolist()
-    counts = Counter(first)
-    tenths = {str(token): round(GRID * counts[token] / len(ids)) for token in sorted(set(first) | set(second))}
-    return tenths | {"same twice": round(GRID * sum(map(int.__eq__, first, second)) / len(ids))}
+    T, width = ids.shape[1], out.shape[1]
+    where = "first" if torch.equal(out[:, :T], ids) else "last" if torch.equal(out[:, -T:], ids) else "nowhere"
+    start = T if where == "first" else 0
+    found = {"prompt": where, "columns": width}
+    if start >= width:
+        return found
+    first, second = out[:, start].tolist(), out[:, min(start + 1, width - 1)].tolist()
+    if len(set(first)) == 1:
+        return found | {"tokens": "the same in every row"}
+    tenths = {str(token): round(GRID * count / len(ids)) for token, count in sorted(Counter(first).items())}
+    return found | tenths | {"drawn twice alike": first == second}
 
 
 class Stub(nn.Module):

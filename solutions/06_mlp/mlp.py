@@ -18,6 +18,7 @@ from torch.nn.functional import linear
 
 # END SOLUTION
 
+
 def relu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """Keep what is positive and replace the rest by zero, entry by entry.
 

@@ -38,8 +38,8 @@ print(f"the small GPT-2: L = {L} layers, H = {H} query heads of D = {D}; T = {T}
 # their positions start at the cache's `length`. A help text that the model was not trained on is read token by token, 256 of
 # them. Without a cache, each new token means a pass over the whole text so far.
 #
-# Time is processor time of one thread, so that other programs disturb it little. Counted in keys, a head computes 1 + 2 + ...
-# + 256 = 32,896 without the cache and 256 with it, 128.5 times less. How much less *time* does it take? And how far do the
+# Time is processor time of one thread, so that other programs disturb it little. Counted in keys, a head computes 32,896 (the
+# sum of 1 to 256) without the cache and 256 with it, 128.5 times less. How much less *time* does it take? And how far do the
 # logits agree?
 
 # %%
