@@ -89,6 +89,16 @@ def _made(config):
 
 
 @case.step
+def parameters(_made):
+    return _made
+
+
+@case.step
+def kept_config(config):
+    return config
+
+
+@case.step
 def _fits(_made, config):
     return _made == shapes(config)
 
@@ -391,16 +401,6 @@ def ln_f(_stream, _w, _norm):
 @case.step
 def _head(_w, config):
     return _w["wte.weight" if config["tied"] else "lm_head.weight"]
-
-
-@case.step
-def parameters(_made):
-    return _made
-
-
-@case.step
-def kept_config(config):
-    return config
 
 
 @case.step
@@ -1598,6 +1598,28 @@ def _():
     return []
 
 
+@_loading("missing-raises", "_placed", "unexpected", "a parameter that the file does not have: may it be looked up there?")
+def _(right, _pairs, _sizes):
+    for name in shapes(_sizes):
+        if name not in dict(_pairs):
+            raise KeyError(name)
+    return right
+
+
+@_loading("wrong-size-raises", "_placed", "unexpected", "an entry that does not fit: reported, or raised?")
+def _(right):
+    if _listed(right, "wrong_size"):
+        raise ValueError(ANY)
+    return right
+
+
+@_loading("unexpected-raises", "_placed", "unexpected", "a name that the model has no place for: reported, or raised?")
+def _(right):
+    if _listed(right, "unexpected"):
+        raise ValueError(ANY)
+    return right
+
+
 @_loading(
     "wrong-size-called-unexpected", "_placed", "unexpected", "an entry of the wrong size: has the model a place for its name?"
 )
@@ -1693,6 +1715,8 @@ def _given_back():
 def sizes_read(_verdict, _asked, _given_back, look_for):
     if _verdict != "clean" or look_for:
         return None
+    if _asked is None:
+        raise ValueError(ANY)
     return _given_back or {name: _asked[name] for name in FIELDS}
 
 
@@ -1819,16 +1843,19 @@ _asking(
 
 @case.fault("tie-not-read", at="_asked", tensor="sizes_read", text="does config.json say whether the model is tied?")
 def _(right):
-    if not right["tied"]:
-        raise ValueError(ANY)
-    return right
+    return right if right["tied"] else None
 
 
 @case.fault("untied-not-read", at="_asked", tensor="sizes_read", text="does config.json say whether the model is tied?")
 def _(right):
-    if right["tied"]:
-        raise ValueError(ANY)
-    return right
+    return None if right["tied"] else right
+
+
+@case.fault(
+    "sizes-not-read", at="_asked", tensor="sizes_read", text="which sizes stand in config.json, and which has your model?"
+)
+def _():
+    return None  # such a model fits no file
 
 
 @case.fault(

@@ -44,6 +44,7 @@ def submissions(modules) -> int:
 
     columns = ("module", "wrong", "rejected", "rightly named", "wrongly named", "right", "accepted")
     table, complaints = Table(*columns), []
+    table.columns[0].no_wrap = True
     for module in modules:
         verdicts = [judge(submission) for submission in read(module)]
         complaints += [

@@ -237,7 +237,7 @@ def from_pretrained(module, config, state, saved="model.safetensors", given="fol
 
 def write(file, state, marker):
     if marker is not None:
-        file.write_bytes(pickle.dumps(Hostile(str(marker))))
+        file.write_bytes(pickle.dumps(Hostile(str(marker)), protocol=2))
     elif file.suffix == ".bin":
         torch.save({name: tensor.float() for name, tensor in state.items()}, file)
     else:

@@ -1037,6 +1037,48 @@ def load_state(model, state_dict, _load=load_state):
     return LoadReport(report.missing, report.unexpected + report.wrong_size, report.transposed, [])
 
 
+# %% wrong: a missing parameter is looked up
+# expect: load_state error at unexpected as missing-raises
+def load_state(model, state_dict):
+    given = {plain_name(n): t for n, t in state_dict.items() if not n.endswith(BUFFERS)}
+    own = dict(model.named_parameters())
+    turned = stored_turned(own, given)
+    report = LoadReport()
+    for name, parameter in own.items():
+        tensor = given.pop(name)
+        turn = turned and name.endswith(PROJECTIONS)
+        if (tensor.T if turn else tensor).shape == parameter.shape:
+            put(model, name, tensor.T if turn else tensor)
+            report.transposed += [name] if turn else []
+        else:
+            report.wrong_size.append(name)
+    head = given.get("lm_head.weight")
+    if head is not None and torch.equal(head, model.wte.weight):
+        given.pop("lm_head.weight")
+    report.unexpected = list(given)
+    return report
+
+
+# %% wrong: a wrong size raises
+# expect: load_state error at unexpected as wrong-size-raises
+def load_state(model, state_dict, _load=load_state):
+    report = _load(model, state_dict)
+    if report.wrong_size:
+        raise ValueError(f"sizes differ: {report.wrong_size}")
+    return report
+
+
+# %% wrong: n_ctx and eps of GPT-2, whatever the file
+# expect: from_pretrained error at sizes_read as sizes-not-read
+def from_pretrained(name_or_path):
+    config, tensors = read_checkpoint(name_or_path)
+    model = GPT2(GPT2Config(config["n_layer"], config["n_head"], config["n_embd"], vocab_size=config["vocab_size"]))
+    report = load_state(model, tensors)
+    if report.missing or report.unexpected or report.wrong_size:
+        raise ValueError(f"{name_or_path}: {report}")
+    return model
+
+
 # %% wrong: logits times temperature
 # expect: next_token_probs fail at probs as temperature-multiplies
 def next_token_probs(logits, temperature=1.0, top_k=None, top_p=None, _right=next_token_probs):
@@ -1824,24 +1866,23 @@ class GPT2(nn.Module):
 
 
 def load_state(model, state_dict, _load=load_state):
-    class Names:  # the table under its own name, however PyTorch lists a shared one
-        config = model.config
-
-        @staticmethod
-        def named_parameters():
-            found = dict(model.named_parameters(remove_duplicate=False))
-            if model.config.tied:
-                del found["lm_head.weight"]
-            return found.items()
-
-        get_parameter = model.get_parameter
-        get_submodule = model.get_submodule
-        modules = model.modules
-
-    report = _load(Names, state_dict)
-    if model.config.tied:
+    tied = model.config.tied
+    head = model._modules.pop("lm_head") if tied else None
+    report = _load(model, state_dict)
+    if tied:
+        model.lm_head = head
         model.lm_head.weight = model.wte.weight
     return report
+
+
+def from_pretrained(name_or_path):
+    config, tensors = read_checkpoint(name_or_path)
+    names = ("n_layer", "n_head", "n_embd", "n_ctx", "vocab_size", "layer_norm_epsilon", "tie_word_embeddings")
+    model = GPT2(GPT2Config(*(config[name] for name in names)))
+    report = load_state(model, tensors)
+    if report.missing or report.unexpected or report.wrong_size:
+        raise ValueError(f"{name_or_path}: {report}")
+    return model
 
 
 # %% right: heads in a loop, one row at a time, masks as additive numbers
