@@ -365,8 +365,10 @@ def generate(
                 logits = model(ids[:, cache.length :], cache)[:, -1]
             else:
                 logits = model(ids[:, -n_ctx:])[:, -1]
-            probs = next_token_probs(logits, temperature, top_k, top_p)
-            token = torch.multinomial(probs, 1, generator=generator) if temperature else probs.argmax(-1, keepdim=True)
+            if temperature == 0:
+                token = logits.argmax(dim=-1, keepdim=True)
+            else:
+                token = torch.multinomial(next_token_probs(logits, temperature, top_k, top_p), 1, generator=generator)
             if stop_id is not None:
                 token = torch.where(finished.unsqueeze(1), stop_id, token)
                 finished |= token.squeeze(1) == stop_id
